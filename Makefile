@@ -71,6 +71,10 @@ chaos: postgres-binaries ## faults on real engines and agents, as in docs/reliab
 hostile: postgres-binaries ## every case of testdata/hostile against the built command: memory, CPU time, messages; ten minutes
 	HOSTILE=all go test -count=1 -timeout 60m ./engine/internal/hostile
 
+.PHONY: matrix
+matrix: postgres-binaries ## every verb on runs with every feature of the language, on one real engine; five to ten minutes
+	MATRIX=all $(PGTEST) run -- go test -count=1 -timeout 60m -run TestMatrix ./cmd/engine
+
 .PHONY: mutants
 mutants: postgres-binaries ## plant deliberate faults everywhere, one at a time, and see each of them caught; two hours
 	MUTANTS=all go test -count=1 -timeout 60m -run Mutant ./engine/machine/... ./engine/internal/sim

@@ -44,8 +44,8 @@ func (d *Definition) Encode() []byte { return d.encoded }
 // Workflow.Inner), sorted.
 func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
 
-// Names returns the names of the workflows that a person, a program or a schedule can start. They are
-// ordered by file name and by position in the file.
+// Names returns the names of the workflows that a person, a program or a schedule can start. They
+// are ordered by file name and by position in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
 // Stored returns the names of all workflows of the definition, including the workflows of
@@ -81,8 +81,8 @@ type manifest struct {
 	Libraries map[string]manifestModule `json:"libraries,omitempty"`
 }
 
-// manifestModule lists the files of a module, and what file(), env() and similar functions have read
-// for it.
+// manifestModule lists the files of a module, and what file(), env() and similar functions have
+// read for it.
 type manifestModule struct {
 	File  string            `json:"file,omitempty"`  // name of the only file, if the module is a single file
 	Files map[string]string `json:"files"`           // sha256 of each source file, by name
@@ -209,9 +209,9 @@ func Decode(data []byte) (*Definition, error) {
 	return def, nil
 }
 
-// link parses and links the stored definition again. If the parameter `older` is true, link does not
-// apply the rules that may be newer than the definition. A run keeps its definition to its end, so
-// Decode must accept a definition that newer rules refuse.
+// link parses and links the stored definition again. If the parameter `older` is true, link does
+// not apply the rules that may be newer than the definition. A run keeps its definition to its end,
+// so Decode must accept a definition that newer rules refuse.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	main, agents, err := s.parts()
 	if err != nil {
@@ -250,7 +250,8 @@ func (s *stored) parts() (main decl.Stored, agents map[string]AgentBinary, err e
 	return main, agents, nil
 }
 
-// blob returns a stored content by its sha256. The error wraps ErrCorrupt if the content is missing.
+// blob returns a stored content by its sha256. The error wraps ErrCorrupt if the content is
+// missing.
 func (s *stored) blob(key string) ([]byte, error) {
 	b, ok := s.Blobs[key]
 	if !ok {

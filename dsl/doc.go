@@ -65,7 +65,7 @@
 //	self.error             in catch
 //	failure                in compensate and notify
 //	args                   in an action block
-//	row                    in a select block, and in the argument variables that belongs to it
+//	row                    in a select block, and in the argument `variables` next to this block
 //	event                  in on_event and reset_on
 //
 // If a step refers to another step, it depends on that step and starts later. Besides these
@@ -73,11 +73,11 @@
 //
 // # Sensitive values and secrets
 //
-// A Value is JSON with pointers to its sensitive parts. If an expression uses a
-// sensitive part, its result is sensitive, too. A secret("env:X") never becomes part
-// of the JSON: a Value holds a reference to it next to the JSON. secret.Resolve
-// replaces the reference by the secret, right before the call. A text from a
-// variable or an output never becomes such a reference, even if the text is "env:X".
+// A Value is JSON with pointers to its sensitive parts. If an expression uses a sensitive part, the
+// result of the expression is sensitive, too. A secret("env:X") never becomes part of the JSON: a
+// Value holds a reference to it next to the JSON. secret.Resolve replaces the reference by the
+// secret, right before the call. A text from a variable or an output never becomes such a
+// reference, even if the text is "env:X".
 //
 // # Stored definitions
 //
@@ -97,6 +97,6 @@
 //	argument, noun              arguments of calls, types of a linked definition
 //	syntax, decl, link          text to blocks, blocks to declarations, declarations to workflows
 //
-// Packages outside of dsl may import dsl/diag, dsl/language, dsl/lock, dsl/rung
-// and dsl/secret, too.
+// Packages outside of dsl may import dsl, and the packages below dsl that are not in dsl/internal,
+// such as dsl/diag and dsl/secret.
 package dsl

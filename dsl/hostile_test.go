@@ -44,6 +44,7 @@ func TestHostileSource(t *testing.T) {
 		{"two loops, one in the other", "a.hcl", wrap("[for a in range(1000) : [for b in range(1000) : b]]"), "Expression too expensive"},
 		{"nested loops with errors", "a.hcl", wrap("[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : a.x] if true] if true]"), "Expression too expensive"},
 		{"nested loops that keep nothing", "a.hcl", wrap("[for a in range(1000) : [for b in range(1000) : b if false]]"), "Expression too expensive"},
+		{"a costly condition", "a.hcl", wrap("[for a in range(1000) : a if [for b in range(1000) : b] == [a]]"), "Expression too expensive"},
 		{"a product", "a.hcl", wrap("setproduct(range(1000), range(1000), range(1000))"), "Expression too expensive"},
 		{"an indentation", "a.hcl", wrap(`indent(999999999, "a\nb")`), "Expression too expensive"},
 		{"a replacement", "a.hcl", wrap(`replace(format("%-999s", "a"), "", join("", [for x in range(1000) : format("%-99s", "a")]))`), "Expression too expensive"},

@@ -120,7 +120,7 @@ func TestReferencesOfOtherPlaces(t *testing.T) {
 		{"each without for_each", step("s", "input { value = each.key }"), finds(
 			fails("Reference not available here", "each.key", `"each" can be used only inside a step that has for_each`))},
 		{"self in an input", step("s", "input { value = self.key }"), finds(
-			fails("Reference not available here", "self.key", `"self" can be used only inside fail_when, postcondition, repeat and compensate.`))},
+			fails("Reference not available here", "self.key", `"self" can be used only inside fail_when, postcondition, repeat, compensate and the output of catch, in other arguments of a step with repeat, and in the input of a declared action.`))},
 		{"failure in a postcondition", step("s", "postcondition {\n condition = failure.code == \"x\"\n error_message = \"x\"\n}"), finds(
 			fails("Reference not available here", "failure.code", `"failure" can be used only inside compensate and notify.`))},
 		{"a local value that uses a step in a setting of the workflow", "locals { l = step.s.status }\nunique { key = local.l }\n" + step("s", ""), finds(

@@ -393,15 +393,21 @@ func TestShortestInterval(t *testing.T) {
 }
 
 // TestRetentionOfWorkflows: runs are kept for a constant time, which belongs to the definition; without
-// it, the engine decides.
+// it, the engine decides. It is also the retention of the groups of the workflow, at any depth.
 func TestRetentionOfWorkflows(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 0, `retention = "1m"`: time.Minute, `retention = "30d"`: 30 * 24 * time.Hour, `retention = "${1 + 1}d"`: 48 * time.Hour,
 	} {
-		def := linked(t, files{"main.hcl": "workflow \"w\" {\ndeadline = \"1h\"\n" + text + "\n" + step("s", "") + "}\n"})
+		def := linked(t, files{"main.hcl": "workflow \"w\" {\ndeadline = \"1h\"\n" + text + "\n" + step("s", "") +
+			"group \"g\" {\n" + step("a", "") + "group \"h\" {\n" + step("b", "") + "}\n}\n}\n"})
 		back, err := dsl.Decode(def.Encode())
-		if err != nil || def.Workflow("w").Retention != want || back.Workflow("w").Retention != want {
-			t.Errorf("%s: %s, want %s; err = %v", text, def.Workflow("w").Retention, want, err)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, name := range []string{"w", "w.g", "w.g.h"} {
+			if def.Workflow(name).Retention != want || back.Workflow(name).Retention != want {
+				t.Errorf("%s: the retention of %s is %s, want %s; after Decode it is %s", text, name, def.Workflow(name).Retention, want, back.Workflow(name).Retention)
+			}
 		}
 	}
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An AgentUse is an agent that a module uses. The module declares the agent with an agent
-// block. Without a block, the agent is implied: a step names it in its action.
+// An AgentUse is an agent that a module uses. The module declares the agent with an agent block.
+// Without a block, the agent is implied: a step, an undo or a notify block names the agent in the
+// argument `action`.
 type AgentUse struct {
 	Name       string // name of the block, as in agent.NAME.ACTION; LIBRARY.NAME for an agent of a library
 	Plugin     string // PLUGIN in engine-agent-PLUGIN, the name of the binary
 	Constraint string // condition for the version; "" = any version
 	// Path of the binary, or of its directory, from the argument `source`; "" = the binary is where
-	// agents are installed. A path that begins with a dot is relative to the directory of the module.
+	// agents are installed. A path that begins with a dot is relative to the directory of the
+	// module.
 	Source string
 	Where  diag.Range // position of the argument `plugin`, else of the agent block, else of the first use of the agent
 	// Name of the declared agent that is most similar to the field Name; only if the agent is

@@ -20,7 +20,8 @@ type (
 	Breaker = noun.Breaker
 	// An Output is one output of a workflow.
 	Output = noun.Output
-	// A Step is one step of a workflow. It calls an action, computes a value, or waits.
+	// A Step is one step of a workflow. It calls an action, starts a child run, computes a value,
+	// or waits.
 	Step = noun.Step
 	// An Action is an action of an agent that a step or an undo calls.
 	Action = noun.Action
@@ -30,8 +31,8 @@ type (
 	Condition = noun.Condition
 	// A Wait holds the wait block of a step: for which signals the step waits.
 	Wait = noun.Wait
-	// A Refusal is a fail_when block. A result for which its condition is true is a definite
-	// failure.
+	// A Refusal is a fail_when block. If its condition is true for a result, the result counts as a
+	// definite failure.
 	Refusal = noun.Refusal
 	// A Repeat is the loop of a step: when it ends, and what happens after each iteration.
 	Repeat = noun.Repeat
@@ -104,7 +105,7 @@ type (
 	RunInfo = eval.RunInfo
 	// An EachItem holds the values of each.key and each.value.
 	EachItem = eval.EachItem
-	// A Self holds the values of self.* in postcondition and compensate.
+	// A Self holds the values of self.* in expressions.
 	Self = eval.Self
 	// A Failure holds the values of failure.*. They describe the failure that made the run turn
 	// back.
@@ -126,9 +127,9 @@ type Secret = value.Secret
 // A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X".
 type SecretPart = value.SecretPart
 
-// NewValue makes a Value from canonical JSON. The Value uses the slice `data` without a copy, so the
-// caller must not change this slice afterwards. The parameter `sensitive` lists the JSON pointers
-// (RFC 6901) of the sensitive parts.
+// NewValue makes a Value from canonical JSON. The Value uses the slice `data` without a copy, so
+// the caller must not change this slice afterwards. The parameter `sensitive` lists the JSON
+// pointers (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)
 }

@@ -37,8 +37,8 @@ func (m *Module) Workflows() []string {
 	return out
 }
 
-// AutoVars returns the values of the module's *.auto.vars.hcl files, in the
-// order of the file names. If two files set one variable, the last one counts.
+// AutoVars returns the values of the module's *.auto.vars.hcl files, in the order of the file
+// names. If two files set one variable, the value in the later file counts.
 func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.Auto...) }
 
 // ParseVars reads a file with values of variables. The file has one attribute for

@@ -68,8 +68,8 @@ func (k *LogKeeper) Keep(line store.LogLine) {
 	}
 }
 
-// Run stores lines until ctx ends. It stores a batch as soon as a hundred lines wait. Once a
-// second it stores all waiting lines, even if there are fewer. When ctx ends, it stores the
+// Run stores lines until ctx ends. It stores a batch as soon as a hundred lines wait. Once a second
+// it stores all waiting lines, even if there are fewer than a hundred. When ctx ends, it stores the
 // remaining lines within two seconds, and returns ctx's error.
 func (k *LogKeeper) Run(ctx context.Context) error {
 	ticker := time.NewTicker(logEvery)
@@ -94,8 +94,8 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// The level Debug is enough: if the store does not answer, the engine logs that in other
-			// code at a higher level.
+			// The level Debug is enough: if the store does not answer, the engine logs that in
+			// other code at a higher level.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil
@@ -122,7 +122,8 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // these are the lines in `batch`, because only flush removes lines
+		// The first n lines are still those in `batch`, because only flush removes lines.
+		k.lines = lists.DropFirst(k.lines, n)
 		k.mu.Unlock()
 	}
 }

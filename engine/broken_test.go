@@ -140,6 +140,28 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 	})
 }
 
+// A missing row of a takeover is found also if the status of the run does not show it: with and without
+// the row, the run is running.
+func TestMissingTakeoverOfAnOpenRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, oneStep)
+		w.shop.on("reserve", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
+		first := w.start()
+		run := w.submit(first, "one", nil)
+		synctest.Wait()
+		first.kill(t)
+		second := w.start()
+		time.Sleep(2 * w.opts.Lease)
+		cut := func(rows []store.Row) []store.Row { return rows[:1] }
+		var broken *journal.HistoryError
+		_, err := journal.Load(t.Context(), &tamperedStore{store.Complete(w.mem), run, cut}, nil, journal.NewDefinitions(w.mem, nil), run)
+		if !errors.As(err, &broken) || broken.Seq != 1 {
+			t.Errorf("load: %v, want a HistoryError of row 1", err)
+		}
+		second.kill(t)
+	})
+}
+
 // A run that began without a key goes on with one, and is protected as a whole from
 // then on. A run that an engine without the key begins is refused a day later.
 func TestKeyComesLater(t *testing.T) {

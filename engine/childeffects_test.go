@@ -172,7 +172,7 @@ func (w *world) refusals(run status.RunID, step string, again bool) string {
 // second time, and that --again allows the restart.
 func (w *world) wantSecondEffect(run status.RunID, step string) {
 	w.t.Helper()
-	if why := w.refusals(run, step, false); !strings.Contains(why, "step g has taken effect, and nothing has undone it") {
+	if why := w.refusals(run, step, false); !strings.Contains(why, "a child run of step g keeps effects: in the new run the step would take effect a second time") {
 		w.t.Errorf("a restart from %s is refused because of %q, want: g would take effect a second time", step, why)
 	}
 	if why := w.refusals(run, step, true); why != "" {

@@ -153,6 +153,37 @@ func TestEnqueueAllKeepsToBatches(t *testing.T) {
 	})
 }
 
+// If the membership is declared dead before the runs are stored, as by an engine that opens an embedded
+// state, EnqueueAll joins again. If this happens each time, each result says so.
+func TestEnqueueAllJoinsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, orderFlow)
+		far, all := w.faulty(), w.orders(600)
+		far.plan = func(n int, after bool) error {
+			if n == 2 && !after {
+				return store.ErrFenced
+			}
+			return nil
+		}
+		cfg := engine.Config{Store: far, Options: engine.Options{Writers: 1}}
+		out, err := engine.EnqueueAll(t.Context(), cfg, all)
+		if err != nil {
+			t.Error(err)
+		}
+		w.tally(all, out, 600)
+		far.plan = func(int, bool) error { return store.ErrFenced }
+		out, err = engine.EnqueueAll(t.Context(), cfg, all[:3])
+		if !errors.Is(err, store.ErrFenced) {
+			t.Errorf("err = %v", err)
+		}
+		for i, o := range out {
+			if o.Err == nil || o.Run != 0 {
+				t.Errorf("result %d: %+v, want an error", i, o)
+			}
+		}
+	})
+}
+
 // An answer that is lost doubles no run, also of those without a name; where no
 // answer comes at all the results say that the runs may be stored, and which.
 func TestEnqueueAllWithoutAnswers(t *testing.T) {

@@ -12,8 +12,8 @@ var (
 	ErrStopping = owner.ErrStopping
 )
 
-// Errors that callers may test for with errors.As. They say why a submission (KeyError, FullError) or
-// a publication (VariableError, SelectionError) was refused. RestartError is another one.
+// Errors that callers may test for with errors.As. They say why a submission (KeyError, FullError)
+// or a publication (VariableError, SelectionError) was refused. RestartError is another one.
 type (
 	KeyError       = refusal.KeyError
 	FullError      = refusal.FullError

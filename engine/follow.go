@@ -19,10 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Wait waits until a run has ended or needs a person, and returns its state. A run also needs a person
-// if one of its child runs does: see Follow. Any engine may own the run. If the store does not answer, Wait asks again until ctx ends. It returns
-// ErrNotFound if there is no such run, and a *RunError if this engine cannot read the run. It
-// returns another error only if a later try would fail in the same way: see Follow.
+// Wait waits until a run has ended or needs a person, and returns its state. A run also needs a
+// person if one of its child runs does: see Follow. Any engine may own the run. If the store does
+// not answer, Wait asks again until ctx ends. It returns ErrNotFound if there is no such run, and a
+// *RunError if this engine cannot read the run. It returns another error only if a later try would
+// fail in the same way: see Follow.
 func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
@@ -30,7 +31,8 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 			if err != nil || state != nil {
 				return state, err
 			}
-			if here { // this engine lost the run during the wait: find out again which engine owns it
+			// This engine lost the run during the wait: find out again which engine owns it.
+			if here {
 				continue
 			}
 		}
@@ -41,9 +43,10 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 // childPatience is how long waitHere waits before it asks whether a run starts child runs.
 const childPatience = time.Second
 
-// waitHere waits for a run that this engine owns. Its results are those of Scheduler.Wait. If the run
-// is still open after childPatience and can have child runs, `here` is false: then Follow must wait for
-// the run, because only Follow asks whether a child run needs a person.
+// waitHere waits for a run that this engine owns. Its results are those of Scheduler.Wait. If the
+// run is still open after childPatience and can have child runs, the result `here` is false. In
+// this case the caller must use Follow to wait for the run, because only Follow asks whether a
+// child run needs a person.
 func (n *Node) waitHere(ctx context.Context, runs *owner.Scheduler, run status.RunID) (state *machine.State, here bool, err error) {
 	short, cancel := context.WithTimeout(ctx, childPatience)
 	defer cancel()
@@ -63,21 +66,20 @@ func (n *Node) waitHere(ctx context.Context, runs *owner.Scheduler, run status.R
 }
 
 // Follow calls the function `fn` with a run's facts, in order, as soon as they are committed. Each
-// call gets some facts; its argument `first` is the number of the first of them. Follow begins with
-// the fact whose number is `from`; 1 = the first fact of the run. When the run has ended or needs a
-// person, Follow returns its state. Any engine may own the run. fn may be nil. Follow
-// ignores opts.Hint: it uses a channel on which the node reports new rows of the run.
+// call gets a list of facts; its argument `first` is the number of the first fact in the list.
+// Follow begins with the fact whose number is `from`; 1 = the first fact of the run. When the run
+// has ended or needs a person, Follow returns its state. Any engine may own the run. fn may be nil.
+// Follow ignores opts.Hint: it uses a channel on which the node reports new rows of the run.
 //
-// A run also needs a person if one of its child runs, at any depth, is parked or its compensation has
-// failed: the run waits for the child. Then the state that Follow returns is still open, such as
-// running, and opts.Through gets the child run. Follow asks for such child runs at most once a
-// second, and only while a call of the run is in flight.
+// A run also needs a person if a child run, at any depth, is parked, or if the compensation of a
+// child run has failed: the run waits for the child. In this case the state that Follow returns is
+// still open, such as running, and opts.Through gets the child run. Follow asks for such child runs
+// at most once a second, and only while a call of the run is in flight.
 //
-// If the store does not answer, Follow asks again with a growing pause until ctx ends. If
-// reading fails, it returns the error only if a later try would fail in the same way. Such
-// errors are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A
-// *RunError, or another error of package journal, says that this engine cannot read the stored
-// run.
+// If the store does not answer, Follow asks again with a growing pause until ctx ends. If reading
+// fails, Follow returns the error only if a later try would fail in the same way. Such errors are
+// ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A *RunError, or another
+// error of package journal, says that this engine cannot read the stored run.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()

@@ -56,7 +56,7 @@ func (n *Node) Done() <-chan struct{} { return n.ended }
 // wait until the lease has expired.
 func (n *Node) StopNow() { n.stopNow() }
 
-// enter makes t the present membership; nil means that there is none now.
+// enter makes the parameter `t` the present membership; nil means that there is none now.
 func (n *Node) enter(t *cluster.Membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,8 +91,8 @@ func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// accepting returns the runs of the present membership for a submission. If there is none, it waits for
-// one. It returns ErrStopping if the node is stopping.
+// accepting returns the runs of the present membership, for a submission. If there is no membership
+// now, accepting waits for one. It returns ErrStopping if the node is stopping.
 func (n *Node) accepting(ctx context.Context) (submit.Runs, error) {
 	t, err := n.present(ctx)
 	switch {
@@ -143,7 +143,7 @@ func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) e
 	return nil
 }
 
-// passed reports a scan to the observer.
+// passed reports a scan to the observer, and keeps the time of the scan for Status.
 func (n *Node) passed(p cluster.Pass) {
 	n.lastPass.Store(time.Now().UnixNano())
 	n.cfg.Observer.Pass(PassStats(p))
@@ -157,7 +157,7 @@ func (n *Node) retained(s store.RetainStats) {
 }
 
 // slotFreed notifies a run that waits for a slot of the agent with this key. Config.Capacity calls
-// it when such a slot may have become free.
+// slotFreed when such a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {
 		t.Runs.Queue.Free(key)
@@ -167,10 +167,10 @@ func (n *Node) slotFreed(key string) {
 // Quarantined returns the runs that this node has quarantined, with the reasons.
 func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantined.All() }
 
-// TakeOver makes this engine the owner of all open runs that have no owner or whose owner is
-// gone (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got.
-// A node takes over runs automatically from time to time, unless Options.EnterSuspect is set. TakeOver
-// does it now.
+// TakeOver makes this engine the owner of all open runs that have no owner or whose owner is gone
+// (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got. A node
+// takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. TakeOver does
+// it now.
 //
 // TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
 // members are fenced first, so that none of their rows can be committed afterwards. If two

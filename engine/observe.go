@@ -13,8 +13,8 @@ import (
 )
 
 // An Observer is notified of each fact of a run (story.Fact) after the commit of that fact. It is
-// also notified of events of the engine. The engine's goroutines call the methods. For one run,
-// they call them in the order of its facts. The methods must not block.
+// also notified of events of the engine. The engine's goroutines call the methods. For one run, the
+// calls have the order of the run's facts. The methods must not block.
 type Observer interface {
 	// Facts reports the new facts of a run that were committed together. All facts of a run are
 	// numbered from 1. The parameter `first` is the number of the first fact in the list. Facts
@@ -50,8 +50,9 @@ func factsFor(o Observer) story.FactKinds {
 
 // PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
-	Took    time.Duration // duration of the scan, including the delivery of its events to runs
-	Due     int           // number of runs of this engine that got the event TimePassed from the scan
+	Took time.Duration // duration of the scan, including the delivery of its events to runs
+	// Number of runs of this engine that got the event TimePassed from the scan.
+	Due     int
 	Lag     time.Duration // largest delay of the runs that Due counts; 0 = no run was due
 	Foreign bool          // the scan also covered runs of other engines
 	Taken   int           // number of runs taken over or claimed

@@ -18,34 +18,35 @@ import (
 type Config struct {
 	Store   store.Store    // required
 	Invoker invoke.Invoker // required
-	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that engines
-	// share (max_concurrency and rate_limit of agents) do not count.
+	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that
+	// engines share (max_concurrency and rate_limit of agents) do not count.
 	Capacity invoke.Capacity
-	// Sealer encrypts sensitive data. Run returns a *crypt.KeyError if the keys of the Sealer do not
-	// fit the keys that the store has recorded (journal.PinKey). nil = a run with sensitive values is
-	// refused.
+	// Sealer encrypts sensitive data. Run returns a *crypt.KeyError if the keys of the Sealer do
+	// not fit the keys that the store has recorded (journal.PinKey). nil = a run with sensitive
+	// values is refused.
 	Sealer crypt.Sealer
 	// Secrets resolves a reference such as "env:X" right before a call. If it returns an
 	// error, the step is held, and people see the error as the reason. nil = no reference
 	// can be resolved.
 	Secrets func(ref string) (string, error)
-	// Replies sends the replies of runs to webhooks. nil = this engine accepts no run whose replies go
-	// to a webhook, and sends none.
+	// Replies sends the replies of runs to webhooks. nil = this engine accepts no run whose replies
+	// go to a webhook, and sends none.
 	Replies  ReplySender
 	Observer Observer     // nil = NoObserver
 	Logger   *slog.Logger // nil = the node does not log
 	Options  Options
 }
 
-// defaultMaxRunMemory is the default of Options.MaxRunMemory, in bytes. An engine on a machine with 512
-// MiB has approximately this much memory for runs.
+// defaultMaxRunMemory is the default of Options.MaxRunMemory, in bytes. An engine on a machine with
+// 512 MiB has approximately this much memory for runs.
 const defaultMaxRunMemory = 256 << 20
 
-// Options are the settings of a Node. Zero fields mean their defaults.
+// Options are the settings of a Node. A field that is zero has its default.
 type Options struct {
-	Address string // address of this engine, such as host:pid; stored so that people can find the process
+	// Address of this engine, such as host:pid; stored so that people can find the process.
+	Address string
 
-	// Lease is how long this engine counts as alive after its last sign of life. Default 30
+	// Lease is how long this engine counts as alive after its last sign of life. The default is 30
 	// s.
 	Lease time.Duration
 	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan also
@@ -75,8 +76,8 @@ type Options struct {
 	Writers int
 	// Shards is the number of goroutines that decide on runs. Default: one for each CPU.
 	Shards int
-	// MaxBatchRows and MaxBatchBytes limit the size of one commit. Defaults 1,000 and 1
-	// MiB.
+	// MaxBatchRows and MaxBatchBytes limit the size of one commit. The defaults are 1,000 rows and
+	// 1 MiB.
 	MaxBatchRows, MaxBatchBytes int
 
 	// MaxValue is the largest size of an agent's reply and of a run's variables, in bytes.
@@ -86,9 +87,9 @@ type Options struct {
 	// is quarantined. Default 64 MiB.
 	MaxRow int
 	// SnapshotRows is the number of journal rows after which the engine stores a snapshot of a run.
-	// Then loading the run needs only the snapshot and the rows after it. A run with large rows gets
-	// a snapshot earlier, and a run with a large state gets one later. With a smaller number, the
-	// engine writes more bytes for snapshots. Default 1,000.
+	// To load the run, an engine then needs only the snapshot and the rows after it. A run with
+	// large rows gets a snapshot earlier, and a run with a large state gets one later. With a
+	// smaller number, the engine writes more bytes for snapshots. Default 1,000.
 	SnapshotRows int
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
@@ -106,8 +107,8 @@ type Options struct {
 	// Poll is the longest pause between two reads of a run that another engine owns.
 	// Default 1 s.
 	Poll time.Duration
-	// RetryStore is the longest pause between two tries to reach a store that does not
-	// answer. Pauses grow up to it. Default 5 s.
+	// RetryStore is the longest pause between two tries to reach a store that does not answer. The
+	// pauses grow until they are this long. Default 5 s.
 	RetryStore time.Duration
 }
 
@@ -125,7 +126,8 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Lease, 30*time.Second)
 	if o.MaxScan == 0 && o.Lease < 10*time.Second {
-		o.MaxScan = o.Lease / 3 // not half: a late scan must still renew a short lease before it ends
+		// A third, not half: even a late scan must renew a short lease before the lease ends.
+		o.MaxScan = o.Lease / 3
 	}
 	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))

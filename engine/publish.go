@@ -24,28 +24,30 @@ import (
 var (
 	// ErrNoSchedules says that the store does not keep schedules.
 	ErrNoSchedules = publish.ErrNoSchedules
-	// ErrNoSelections says that the store has no business tables, so a select block cannot read them.
+	// ErrNoSelections says that the store has no business tables, so a select block cannot read
+	// them.
 	ErrNoSelections = publish.ErrNoSelections
 )
 
 // A Publication asks the function Publish to publish workflows of a definition.
 type Publication struct {
 	Definition *dsl.Definition
-	Workflows  []string         // names of the workflows to publish; nil = all of the definition
-	Assigned   []dsl.Assignment // values of variables; the store keeps only those of variables outside of workflows
-	By         string           // person who publishes; only for display
+	Workflows  []string // names of the workflows to publish; nil = all of the definition
+	// Values of variables; the store keeps only those of variables outside of workflows.
+	Assigned []dsl.Assignment
+	By       string // person who publishes; only for display
 }
 
-// Publish stores a definition and publishes its workflows, in place of their former versions. Engines
-// on the store start the runs of their schedules. A schedule that was published before keeps its last
-// tick. If its timetable is unchanged, it also keeps its next tick. Publish needs no running engine
-// and no agents, and uses only the fields Store and Sealer of cfg. It returns the rows of the
-// schedules.
+// Publish stores a definition and publishes its workflows, in place of their former versions.
+// Engines on the store start the runs of their schedules. A schedule that was published before
+// keeps its last tick. If its timetable is unchanged, it also keeps its next tick. Publish needs no
+// running engine and no agents, and uses only the fields Store and Sealer of cfg. It returns the
+// rows of the schedules.
 func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, error) {
 	return cfg.publisher().Publish(ctx, publish.Publication(p))
 }
 
-// publisher returns what publishes workflows and opens firings on the store.
+// publisher returns the Publisher, which publishes workflows and opens firings in the store.
 func (c Config) publisher() publish.Publisher {
 	return publish.Publisher{Store: c.Store, Sealer: c.Sealer}
 }
@@ -53,15 +55,16 @@ func (c Config) publisher() publish.Publisher {
 // A FiringRequest asks for a firing of a published schedule with a select block.
 type FiringRequest struct {
 	Schedule schedules.Row
-	Tick     time.Time          // tick of the firing, in whole seconds
-	Args     map[string]*string // values that replace arguments of the select block, by name; a nil value = NULL
-	By       string             // person who asks; only for display
+	Tick     time.Time // tick of the firing, in whole seconds
+	// Values that replace arguments of the select block, by name; a nil value = NULL.
+	Args map[string]*string
+	By   string // person who asks; only for display
 }
 
-// OpenFiring opens a firing of a published schedule. Then engines read the rows of the firing and
-// start the runs. OpenFiring returns false if the schedule has a firing at this tick already, or if
-// another firing covers the interval of this tick. Of cfg, only the fields Store and Sealer are
-// used.
+// OpenFiring opens a firing of a published schedule. After that, engines read the rows of the
+// firing and start the runs. OpenFiring returns false if the schedule has a firing at this tick
+// already, or if another firing covers the interval of this tick. Of cfg, only the fields Store and
+// Sealer are used.
 func OpenFiring(ctx context.Context, cfg Config, r FiringRequest) (bool, error) {
 	return cfg.publisher().OpenFiring(ctx, publish.FiringRequest(r))
 }

@@ -17,7 +17,7 @@ import (
 type ReplySender interface {
 	// Check returns an error if the sender does not know the sink, or may not send to it.
 	Check(sink string) error
-	// Send sends a reply once. The engine repeats it after an error.
+	// Send sends a reply once. After an error, the engine calls Send again later.
 	Send(ctx context.Context, r replies.Reply) error
 }
 
@@ -66,8 +66,9 @@ func (p replier) slots() (int64, replyto.Slots) {
 	return int64(t.Engine), t.Runs.Limits
 }
 
-// startReplies starts a goroutine that delivers replies until ctx ends. The goroutine closes the
-// result when it ends. If p is nil, the result is closed already.
+// startReplies starts a goroutine that delivers replies until ctx ends. It returns a channel, which
+// the goroutine closes when it ends. If `p` is nil, startReplies starts no goroutine, and the
+// channel is closed already.
 func startReplies(ctx context.Context, p *outbox.Sender) <-chan struct{} {
 	done := make(chan struct{})
 	if p == nil {

@@ -17,12 +17,13 @@ import (
 
 // A Restarting asks for a new run that takes over results of an ended run.
 type Restarting struct {
-	Definition *dsl.Definition // definition of the new run; it must contain the workflow of the ended run
-	Run        status.RunID    // the ended run
-	Step       string          // step from which the new run starts
-	Again      bool            // steps may run although their effects in the ended run stay
-	Name       string          // public id of the new run; "" = made from the internal id
-	By, Reason string          // person who restarts the run, and why; only for display
+	// Definition of the new run; it must contain the workflow of the ended run.
+	Definition *dsl.Definition
+	Run        status.RunID // the ended run
+	Step       string       // step from which the new run starts
+	Again      bool         // steps may run although their effects in the ended run stay
+	Name       string       // public id of the new run; "" = made from the internal id
+	By, Reason string       // person who restarts the run, and why; only for display
 }
 
 // A RestartError says why a run cannot be restarted. Nothing was written.
@@ -40,15 +41,15 @@ func (e *RestartError) Error() string {
 	return fmt.Sprintf("run %s cannot be restarted: %s", e.Run, strings.Join(all, "; "))
 }
 
-// Restart accepts a new run that takes over results and effects of an ended run, and starts from the
-// step r.Step. The new run has no owner, as after Enqueue. From now on it has the duty to undo the
-// effects that it takes over, if it turns back. The first row of the new run holds all that it takes
-// over. In the commit of this row, the store checks that the ended run has no other heir.
+// Restart accepts a new run that takes over results and effects of an ended run, and starts from
+// the step r.Step. The new run has no owner, as after Enqueue. If the new run turns back, it also
+// undoes the effects that it has taken over. The first row of the new run contains all that it
+// takes over. In the commit of this row, the store checks that the ended run has no other heir.
 //
-// If the name is in use, or an open run has the same unique key, nothing is written: Restart returns
-// the earlier run with Exists set. It returns a *RestartError if the results cannot be taken over,
-// and a *naming.HeirError if another run has them already. It returns store.ErrNotFound if the ended
-// run does not exist.
+// If the name is in use, or an open run has the same unique key, nothing is written: Restart
+// returns the earlier run with Exists set. It returns a *RestartError if the results cannot be
+// taken over, and a *naming.HeirError if another run has them already. It returns store.ErrNotFound
+// if the ended run does not exist.
 func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, error) {
 	request, err := r.prepare(ctx, cfg)
 	if err != nil {
@@ -57,8 +58,9 @@ func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, er
 	return enqueue(ctx, cfg, request)
 }
 
-// CheckRestart returns an error with which Restart would refuse the new run now, and writes nothing.
-// Another run may change the answer at any time: it may take the last place in a limit.
+// CheckRestart returns the error with which Restart would refuse the new run now; nil = Restart
+// would accept the run. It writes nothing. The answer may change at any time: for example, another
+// run may take the last place that a limit allows.
 func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
 	request, err := r.prepare(ctx, cfg)
 	if err != nil {
@@ -67,8 +69,8 @@ func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
 	return submit.Preview(ctx, cfg.Store, request)
 }
 
-// prepare reads the ended run and returns the submission of the new run. It returns a *RestartError if
-// the results cannot be taken over.
+// prepare reads the ended run and returns the submission of the new run. It returns a *RestartError
+// if the results cannot be taken over.
 func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, error) {
 	loaded, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
 	if err != nil {
@@ -83,9 +85,10 @@ func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, e
 	return r.request(past, from, plan), nil
 }
 
-// request returns the submission of the new run. The new run has the priority of the ended run and, if
-// a schedule has started that run, its tick. So its expressions get the same values, and its unique key
-// is the same. It has no replies: the sink of the ended run has got the reply about the end already.
+// request returns the submission of the new run. The new run has the priority of the ended run. If
+// a schedule has started the ended run, the new run also has the tick of the ended run. So the
+// expressions of the new run get the same values, and its unique key is the same. It has no
+// replies: the sink of the ended run has got the reply about the end already.
 func (r *Restarting) request(past *moving.Past, from moving.From, plan moving.Succession) submit.Request {
 	priority := past.Run.Line.Priority()
 	out := submit.Request{

@@ -21,7 +21,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/faultpoints"
 )
 
-// NewNode returns a node that is not running. Until Run is called it uses neither the store
+// NewNode returns a node that is not running. Until Run is called, the node uses neither the store
 // nor agents.
 func NewNode(cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
@@ -149,7 +149,8 @@ func (n *Node) Run(ctx context.Context) error {
 			// Other engines take over the runs of this node when they notice that it is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
-			return nil // the node was asked to stop while it owned no run, so it has none to release
+			// The node was asked to stop while it owned no run, so it has none to release.
+			return nil
 		}
 		t.InheritFrom(former, runs)
 	}
@@ -166,9 +167,9 @@ func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
 	return nil
 }
 
-// joinTries is the largest number of times that joinFirst tries to join. It tries again only if
-// the lease expires before the engine has begun. That may happen to a short lease on a busy
-// machine.
+// joinTries is the largest number of times that joinFirst tries to join. joinFirst tries again only
+// if the lease expires before the engine has begun. This may happen if the lease is short and the
+// machine is busy.
 const joinTries = 20
 
 // joinFirst joins the store. It returns an error if the store does not answer. If the lease
@@ -226,8 +227,8 @@ func (n *Node) forMembers() cluster.Config {
 }
 
 // startOthers starts the loops that need no membership. They start runs for schedules, selections,
-// sent events and submissions of other programs, and they deliver replies. Each loop ends soon after
-// ctx has ended, and then closes its channel.
+// sent events and submissions of other programs, and they deliver replies. Each loop ends soon
+// after ctx has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	var ended []<-chan struct{}
 	if !n.cfg.Options.OnlyOwnRuns {

@@ -29,8 +29,8 @@ type Submission struct {
 	Priority *int
 
 	// ReplyTo names the sink to which the engines post the replies of the run: table:QUEUE,
-	// webhook:NAME, webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
-	// Correlation, which has at most 200 bytes.
+	// webhook:NAME, webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply
+	// repeats the text in Correlation, which has at most 200 bytes.
 	ReplyTo, Correlation string
 }
 
@@ -112,7 +112,8 @@ func enqueueAll(ctx context.Context, cfg Config, all []submit.Request) ([]Enqueu
 	return out, cmp.Or(first, left)
 }
 
-// submitAll stores runs without an owner: see submit.All. The configuration has its defaults.
+// submitAll stores runs without an owner. Its results are those of submit.All. The configuration
+// must have its defaults already (withDefaults).
 func (c Config) submitAll(ctx context.Context, all []submit.Request) (results []submit.Result, why, left error) {
 	why = c.Options.validate()
 	if c.Store == nil {

@@ -139,9 +139,9 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	return s, nil
 }
 
-// soundness returns an error for each contradiction between two properties of an action, or
-// between the action and another action of the agent. It returns nil if there are none. The
-// author must have added all actions before.
+// soundness returns an error for each contradiction between two properties of an action, or between
+// the action and another action of the agent. It returns nil if there are none. Call it only after
+// the author has added all actions.
 func (a *Agent) soundness(act *action) []error {
 	var errs []error
 	s := act.schema

@@ -57,19 +57,18 @@ func (c *Call) Heartbeat(progress float64, note string) {
 var ErrCallEnded = errors.New("sdk: the call has ended")
 
 // Checkpoint reports to the engine how much of the work is done, so that the next attempt can
-// continue from this point. The author of the agent numbers the parts of the work. The parameter
-// n means that part n and all parts before it are done. The parameter `blob` is the data with which
-// the next attempt continues after part n.
+// continue from this point. The author of the agent divides the work into pieces and numbers them.
+// The parameter n means that piece n and all pieces before it are done. The parameter `blob` is the
+// data with which the next attempt continues after piece n.
 //
-// Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
-// stores checkpoints in order and before the call's answer, while the work continues. If
-// checkpoints come faster than the engine can store them, it stores only the latest one. So
-// after a crash, the next attempt may get an earlier checkpoint than the latest one that was
-// sent. Therefore it must be safe to repeat the work after a checkpoint.
+// Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine stores
+// checkpoints in order and before the call's answer, while the work continues. If checkpoints come
+// faster than the engine can store them, the engine stores only the latest one. So after a crash,
+// the next attempt may get an earlier checkpoint than the latest one that was sent. Therefore it
+// must be safe to do the work that follows a checkpoint again.
 //
-// Checkpoint keeps no reference to blob. It returns an error if `blob` is larger than
-// MaxCheckpoint or if the action does not declare Checkpoints, and ErrCallEnded if the call
-// is over.
+// Checkpoint keeps no reference to blob. It returns an error if `blob` is larger than MaxCheckpoint
+// or if the action does not declare Checkpoints. It returns ErrCallEnded if the call is over.
 func (c *Call) Checkpoint(n int64, blob []byte) error {
 	if c.emit == nil {
 		return nil

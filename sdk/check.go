@@ -31,9 +31,9 @@ func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 // mostProblems is the largest number of problems that an error names for one object.
 const mostProblems = 12
 
-// checkFields checks that `tree` is an object with the given fields. The parameter `path` is the name
-// of this object in the error. The error names up to mostProblems problems, so that a person can
-// correct several problems together.
+// checkFields checks that `tree` is an object with the given fields. The parameter `path` is the
+// name of this object in the error. The error names up to mostProblems problems, so that a person
+// can correct several problems together.
 func checkFields(fields []schema.Field, tree any, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {

@@ -44,5 +44,6 @@
 // ends at that time, and the result of the function is not sent any more.
 //
 // Package sdktest checks that an agent keeps these rules. Package plugin runs the agent as a
-// process. Package sdk imports the standard library only.
+// process. Package sdk needs no other module: it imports only the standard library and packages of
+// its own module.
 package sdk

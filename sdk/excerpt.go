@@ -16,9 +16,9 @@ const (
 	maxKnown = 4 << 10
 )
 
-// Excerpt returns the beginning of a text, at most n bytes. If the cut would divide a value of
-// the given JSON documents, the result ends before that value. It is for a program that calls
-// agents; an action uses Call.Excerpt.
+// Excerpt returns the beginning of a text, at most n bytes. If the cut would divide a value of the
+// given JSON documents, the result ends before that value. A program that calls agents uses this
+// function; an action uses Call.Excerpt.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
 		return strings.ToValidUTF8(text, "")

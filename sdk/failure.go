@@ -103,9 +103,9 @@ func (u *unknownError) retryAfter() time.Duration {
 func (u *unknownError) Unwrap() error { return u.err }
 
 // classify returns the error inside of err that decides the outcome: the outermost *Failure or
-// *unknownError. If joined errors contain an *unknownError, classify returns it, because only
-// a *Failure guarantees that nothing was done. Otherwise it returns the first *Failure. If
-// err contains neither of them, both results are nil.
+// *unknownError. If joined errors contain an *unknownError, classify returns it, because only a
+// *Failure guarantees that nothing was done. If they contain none, classify returns the first
+// *Failure. If err contains neither an *unknownError nor a *Failure, both results are nil.
 func classify(err error) (*Failure, *unknownError) {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps the errors itself

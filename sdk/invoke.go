@@ -28,11 +28,11 @@ type InvokeOptions struct {
 // over. Then the host must send nothing to the engine, not even an error (S28), because another
 // attempt of the step may already be running.
 //
-// A reply has OutcomeFailed only if nothing was done. Either the request is invalid
-// (CodeInvalid), so Invoke did not call the action. Or the action returned a *Failure, with which
-// the author guarantees that nothing was done. If the action does not declare the error code of
-// the *Failure, Invoke only logs a warning. But the outcome is unknown if the code is no valid
-// name, or if only the SDK and the engine may use it.
+// A reply has OutcomeFailed only if nothing was done. There are two cases. In the first case, the
+// request is invalid, so Invoke has not called the action; the code is CodeInvalid. In the second
+// case, the action has returned a *Failure, with which its author guarantees that nothing was done.
+// If the action does not declare the error code of the *Failure, Invoke only logs a warning. But if
+// the code is no valid name, or if only the SDK and the engine may use it, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits for the answer.

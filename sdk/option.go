@@ -32,11 +32,11 @@ func CompensatedBy(name string) Option {
 // the call had no effect, the action must succeed.
 func ByKey() Option { return func(a *action) { a.schema.ByKey = true } }
 
-// Lookup declares that the outcome of an earlier call can be looked up. The function `fn` looks
-// up the outcome of the call that has the idempotency key Call.IdempotencyKey. It must not change
-// anything. It returns done = true and the output if the call had its effect. It returns
-// done = false if the call never had an effect and never will have one. It returns an error if it
-// cannot find out the outcome. In and Out must be the types of the action's input and output.
+// Lookup declares that the outcome of an earlier call can be looked up. The function `fn` looks up
+// the outcome of the call that has the idempotency key Call.IdempotencyKey. The function must not
+// change anything. If the call had its effect, fn returns done = true and the output. If the call
+// never had an effect and never will have one, fn returns done = false. If fn cannot find out the
+// outcome, it returns an error. In and Out must be the types of the action's input and output.
 func Lookup[In, Out any](fn func(context.Context, *Call, In) (out Out, done bool, err error)) Option {
 	return func(a *action) {
 		if fn == nil {

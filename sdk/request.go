@@ -52,7 +52,7 @@ const (
 // The zero Reply is invalid.
 type Reply struct {
 	Outcome   Outcome
-	Output    json.RawMessage // for OutcomeResult: JSON object with the outputs
+	Output    json.RawMessage // for OutcomeResult: the outputs; for OutcomeFailed: Failure.Data
 	Code      string          // for OutcomeFailed or OutcomeUnknown: error code
 	Message   string          // text for people; the engine decides nothing because of this text
 	Permanent bool            // for OutcomeFailed: the call must not be repeated

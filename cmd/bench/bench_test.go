@@ -212,7 +212,7 @@ func TestMedian(t *testing.T) {
 // a run that waits for its fourth step.
 func TestFlock(t *testing.T) {
 	w := linked(t)
-	f := &flock{work: w, flow: w.def.Workflow("five"), id: 1, owner: 7, now: time.Now(), output: dsl.NewValue([]byte(`{"value":"x"}`), nil, nil)}
+	f := &runMaker{work: w, flow: w.def.Workflow("five"), id: 1, owner: 7, now: time.Now(), output: dsl.NewValue([]byte(`{"value":"x"}`), nil, nil)}
 	rows, err := f.run(firstID)
 	if err != nil {
 		t.Fatal(err)

@@ -64,10 +64,10 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// looks is the largest number of tries to read a correct sum. Each try reads the time of
-	// the postmaster before and after the times of its child processes. The time of the
-	// postmaster includes its ended children. So if this time is unchanged, no child process
-	// has ended during the try, and the sum contains all of them.
+	// looks is the largest number of tries to read a correct sum. Each try reads the time of the
+	// postmaster before and after the times of its child processes. The time of the postmaster
+	// includes the times of its child processes that have ended. So if this time did not change, no
+	// child process ended during the try, and the sum contains the times of all child processes.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)
@@ -122,7 +122,8 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // skip "PID (NAME) ", assuming that NAME does not contain ") "
+	// Skip "PID (NAME) ". This assumes that NAME does not contain ") ".
+	_, rest, _ := strings.Cut(string(b), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
 		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
@@ -148,8 +149,8 @@ type profiler struct {
 	path string // file for the profile; "" = no profile is wanted, or it was already written
 }
 
-// during executes fn and returns the error of fn. If the field `path` is not "", it writes a CPU
-// profile of this call of fn.
+// during executes fn and returns the error of fn. If the field `path` is not "", during also writes
+// a CPU profile of this call of fn.
 func (p *profiler) during(fn func() error) (err error) {
 	if p.path == "" {
 		return fn()

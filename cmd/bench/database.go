@@ -26,8 +26,8 @@ type database struct {
 	pid   int // process id of the server's main process; 0 = not known yet
 }
 
-// makeDatabase creates a database on the PostgreSQL server with the address dsn. The method `close`
-// of the result drops the database.
+// makeDatabase creates a database on the PostgreSQL server whose address is in the parameter `dsn`.
+// The method `close` of the result drops the database.
 func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {

@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/cmd/internal/pause"
 )
 
-// noted is the source of a workflow. Each event starts one run of it. The run ends at once, so its
-// journal has only one row.
+// noted is the source of a workflow whose runs are started by events: each event starts one run.
+// The run ends at once, so its journal has only one row.
 const noted = `workflow "noted" {
   deadline = "2h"
   variable "value" { type = string }
@@ -33,8 +33,8 @@ type sending struct {
 	clients, size int
 }
 
-// sendings returns the ways to send n events: each event in its own transaction, in batches, and all
-// of them in one transaction.
+// sendings returns the ways to send n events: each event in its own transaction, in batches, and
+// all of them in one transaction.
 func sendings(n int) []sending {
 	return []sending{{"each", manyClients, 1}, {"batches", 4, min(batchSize, n)}, {"all", 1, n}}
 }
@@ -197,11 +197,12 @@ func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 	}
 }
 
-// plainBatch is the number of rows that one statement of the plain client removes. An engine
-// removes as many events in one batch.
+// plainBatch is the number of rows that one statement of the plain client removes. It is also the
+// number of events that an engine removes in one batch.
 const plainBatch = 500
 
-// plainDrain removes rows with DELETE, in one transaction after the other, as a simple consumer does.
+// plainDrain removes rows with DELETE, in one transaction after the other, as a simple consumer
+// does.
 func plainDrain(ctx context.Context, d *database, n int) (wait func() error) {
 	const (
 		look  = 2 * time.Millisecond

@@ -4,11 +4,13 @@ import "fmt"
 
 // A goal is a target for a figure. All goals were set before the first measurement.
 type goal struct {
-	what, beside string                      // name of the figure, and what it is compared with
-	must, aim    float64                     // required value and wanted value
-	least        bool                        // true = the fields `must` and `aim` are lower bounds; false = they are upper bounds
-	digits       int                         // digits after the point when the figure is printed
-	got          func(*book) (float64, bool) // returns the figure; false = not measured
+	what, beside string  // name of the figure, and what it is compared with
+	must, aim    float64 // required value and wanted value
+	// If `least` is true, the fields `must` and `aim` are lower bounds. If it is false, they are
+	// upper bounds.
+	least  bool
+	digits int                         // digits after the point when the figure is printed
+	got    func(*book) (float64, bool) // returns the figure; false = not measured
 }
 
 // between makes a function that reads a ratio of two numbers from the book. The parameters

@@ -15,21 +15,22 @@ import (
 	"github.com/saga-engine/engine/cmd/internal/pause"
 )
 
-// settling is the time that an engine needs for its work after the start. Then the engine is
-// idle.
+// settling is the time that an engine needs for its work after the start. After this time the
+// engine is idle.
 const settling = 15 * time.Second
 
-// An idling engine has no runs. A proxy counts the statements that the engine sends to its database.
-// The engine is the real binary with default options. It runs during the other parts of the benchmark,
-// so the proxy counts for a long time. The engine needs so little CPU time that it does not slow
-// down the other parts.
+// An idling engine has no runs. A proxy counts the statements that the engine sends to its
+// database. The engine is the real binary with default options. It runs during the other parts of
+// the benchmark, so the proxy counts for a long time. The engine needs so little CPU time that it
+// does not slow down the other parts.
 type idling struct {
 	row     string // name of the row with the figures of this engine
 	closing closers
 	p       *gauge.Proxy
 	begun   time.Time // start of the counting
-	before  [2]int64  // numbers of statements and of pings that were sent before the time in the field `begun`
-	err     error     // error of the start; nil = the engine runs
+	// Numbers of statements and of pings that were sent before the time in the field `begun`.
+	before [2]int64
+	err    error // error of the start; nil = the engine runs
 }
 
 // startIdling starts two idle engines with their proxies, and waits until the engines are idle. The

@@ -12,11 +12,13 @@ import (
 
 // A lab holds everything that the parts of the benchmark share.
 type lab struct {
-	dsn      string // address of the server
-	bin      string // directory of the binaries
-	p        plan
-	rows     *regexp.Regexp // pattern of the rows to measure; only parts that call inTurn use it
-	tuned    bool           // true = the benchmark may change the server's settings, because nothing else uses the server
+	dsn  string // address of the server
+	bin  string // directory of the binaries
+	p    plan
+	rows *regexp.Regexp // pattern of the rows to measure; only parts that call inTurn use it
+	// If `tuned` is true, the benchmark may change the server's settings, because nothing else uses
+	// the server.
+	tuned    bool
 	work     *work
 	book     *book
 	t        *table
@@ -77,8 +79,9 @@ type plan struct {
 	warm   time.Duration // time under the same load before each measurement
 	each   time.Duration // length of each measurement
 
-	scale  int           // size of pgbench's table, in units of 100,000 rows
-	minute time.Duration // length of each of the five parts of the long measurement: one minute, or less with -short
+	scale int // size of pgbench's table, in units of 100,000 rows
+	// Length of each of the five parts of the long measurement: one minute, or less with -short.
+	minute time.Duration
 
 	large int // number of calls of a large run in the part "shapes"
 
@@ -89,13 +92,16 @@ type plan struct {
 	finished int // number of finished runs in the database during the scans of a Supervisor
 	scans    int // number of measured scans of a Supervisor
 	pending  int // number of runs in flight for the takeover
-	takes    int // how many times an engine takes over all runs in flight, one takeover after the other
+	// How many times an engine takes over all runs in flight, one takeover after the other.
+	takes int
 
 	loops  loopPlan  // numbers of iterations of the measured loops
 	starts startPlan // sizes of the parts that measure how runs start
 
-	waits waitPlan      // numbers of runs that wait for a signal or a time
-	kept  int           // number of open runs that an engine holds in memory while their memory is measured
+	waits waitPlan // numbers of runs that wait for a signal or a time
+	// Number of open runs that an engine keeps in memory while the benchmark measures how much
+	// memory they need.
+	kept  int
 	colds int           // number of cold starts
 	idle  time.Duration // shortest time in which the statements of an idle engine are counted
 
@@ -112,7 +118,8 @@ func (p loopPlan) sizes() iter.Seq2[string, int] {
 
 // A startPlan holds the sizes of the parts that measure how runs start.
 type startPlan struct {
-	rounds    int           // number of rounds in which the subjects of these parts are measured in turn
+	// Number of rounds in which the subjects of these parts are measured in turn.
+	rounds    int
 	clients   []int         // numbers of clients that submit at the same time
 	each      time.Duration // length of each measurement of submissions
 	events    int           // number of events of each measurement

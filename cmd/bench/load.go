@@ -25,18 +25,21 @@ type load struct {
 	inFlight int             // number of runs in flight at any time
 	warm     time.Duration   // time under load before the measurement begins
 	window   time.Duration   // length of a window, in which runs are counted
-	windows  int             // number of windows, which follow each other without a pause; 0 means 1 window
+	// Number of windows, which follow each other without a pause; 0 means 1 window.
+	windows int
 }
 
 // A result holds the figures of one measurement.
 type result struct {
-	took      time.Duration   // length of all windows together
-	runs      []int           // number of runs that ended in each window
-	marks     []mark          // usage at the beginning of the first window, and at the end of each window
+	took time.Duration // length of all windows together
+	runs []int         // number of runs that ended in each window
+	// Usage at the beginning of the first window, and at the end of each window.
+	marks     []mark
 	latencies []time.Duration // how long each counted run took, sorted
 
-	ended       int   // number of all ended runs, including runs that ended outside the windows
-	sends, rows int64 // number of commits of transitions, and number of rows in these commits, for all runs
+	ended int // number of all ended runs, including runs that ended outside the windows
+	// Number of commits of transitions, and number of rows in these commits, for all runs.
+	sends, rows int64
 }
 
 // A mark holds the costs that the measured processes have had until a certain time. It also

@@ -92,8 +92,8 @@ func (l historyLab) brief(ctx context.Context, round int, row string, pg *runnin
 // loopKinds are the kinds of measured loops: without and with a call of an agent in each iteration.
 var loopKinds = []string{"values", "calls"}
 
-// loopSource returns the workflow file of the loops. The name of a workflow is its kind and its size,
-// such as values_short.
+// loopSource returns the workflow file of the loops. The name of a workflow is its kind and its
+// size, such as values_short.
 func loopSource(p loopPlan) fs.FS {
 	var b strings.Builder
 	for size, n := range p.sizes() {
@@ -118,12 +118,16 @@ func loopSource(p loopPlan) fs.FS {
 
 // A loopResult holds the figures of one run with a loop.
 type loopResult struct {
-	iteration    time.Duration // time of one iteration
-	cpu          time.Duration // CPU time of engine, agent and server for one iteration
-	rows         float64       // rows of the journal for each iteration
-	state        float64       // bytes of memory that the state of the run takes after the last iteration
-	short, whole time.Duration // times to load the run: with its snapshot, and without it from the first row
-	covered      int32         // number of rows that the snapshot covers; 0 = the run has no snapshot
+	iteration time.Duration // time of one iteration
+	cpu       time.Duration // CPU time of engine, agent and server for one iteration
+	rows      float64       // rows of the journal for each iteration
+	// Bytes of memory that the state of the run takes after the last iteration.
+	state float64
+	// Times to load the run: `short` with its snapshot, and `whole` without the snapshot, from the
+	// first row of the journal.
+	short, whole time.Duration
+	// Number of rows that the snapshot covers; 0 = the run has no snapshot.
+	covered int32
 }
 
 // loop measures runs that have one step with a repeat block. It compares the cost of an

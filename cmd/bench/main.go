@@ -10,8 +10,8 @@
 //
 //	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
-// The parts are steps, saga, shapes, tenants, calls, long, loop, queue, submissions, events, replies,
-// schedules, recovery, memory, waits, cold, idle.
+// The parts are steps, saga, shapes, tenants, calls, long, loop, queue, submissions, events,
+// replies, schedules, recovery, memory, waits, cold, idle.
 //
 // `make bench` runs this command with a PostgreSQL server that nothing else uses. The command
 // exits with 0 even if figures miss their goals, because times depend on the machine. Tests

@@ -78,10 +78,9 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 // that keptApart starts.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept measures the memory of n open runs, and writes the figures to out as JSON. The
-// parameter `row` is the name of a row of the table. This name selects the reason why the runs
-// stay open, for example "parked". The function `kept` is called in the separate process that
-// keptApart starts.
+// kept measures the memory of n open runs, and writes the figures to `out` as JSON. The parameter
+// `row` is the name of a row of the table. This name selects the reason why the runs stay open, for
+// example "parked". The function `kept` is called in the separate process that keptApart starts.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {

@@ -22,10 +22,10 @@ const done = 3
 // because in a real database they are older.
 const firstID = status.RunID(1) << 50
 
-// A flock makes runs in flight in a database. Their journals have the same rows as if an engine
-// had written them. Unlike an engine, the flock commits a thousand runs together, and calls no
+// A runMaker makes runs in flight in a database. Their journals have the same rows as if an engine
+// had written them. Unlike an engine, the runMaker commits a thousand runs together, and calls no
 // agent.
-type flock struct {
+type runMaker struct {
 	d      *database
 	work   *work
 	flow   *dsl.Workflow
@@ -38,7 +38,7 @@ type flock struct {
 // flocked makes n runs in flight. In each run, three of five steps are finished. It returns the
 // id of the engine that owns the runs. This engine has already left.
 func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, error) {
-	f := &flock{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
+	f := &runMaker{d: d, work: w, flow: w.def.Workflow("five"), output: dsl.NewValue(fmt.Appendf(nil, `{"value":%s}`, w.value()), nil, nil)}
 	ids, err := journal.NewDefinitions(d.store, nil).Put(ctx, w.def)
 	if err != nil {
 		return 0, fmt.Errorf("store the workflow: %w", err)
@@ -74,7 +74,7 @@ func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, 
 // write stores one part of the n runs, in batches. Several goroutines call write at the same time,
 // and each of them stores another part. The parameter `writers` is the number of these goroutines,
 // and the parameter `writer` is the index of the goroutine that makes this call.
-func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
+func (f *runMaker) write(ctx context.Context, writer, writers, n int) (err error) {
 	w, err := f.d.store.OpenWriter(ctx, f.owner, writer)
 	if err != nil {
 		return err
@@ -82,7 +82,8 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	const batch = 1000
 	for from := writer * batch; from < n; from += writers * batch {
-		rows := make([][]store.Transition, done+1) // rows[seq] holds the transitions with this sequence number
+		// rows[seq] contains the transitions with the sequence number seq.
+		rows := make([][]store.Transition, done+1)
 		for i := from; i < min(from+batch, n); i++ {
 			one, err := f.run(firstID + status.RunID(i))
 			if err != nil {
@@ -112,9 +113,9 @@ func landed(outcomes []store.Outcome, err error) error {
 	return err
 }
 
-// run makes the journal of one run: it decides the start of the run and the first steps. It
-// returns the transitions, one for each decision.
-func (f *flock) run(run status.RunID) ([]store.Transition, error) {
+// run makes the journal of one run: it decides the start of the run, and then the success of each
+// of the first steps. It returns the transitions, one for each decision.
+func (f *runMaker) run(run status.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
 	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}
 	for node := range done {

@@ -73,16 +73,17 @@ var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 // clients.
 var connecting = regexp.MustCompile(`(?m)^initial connection time = ([0-9.]+) ms`)
 
-// rate lets clients commit for the time d, and returns their commits per second. The option --time of
-// pgbench includes the time to connect the clients, but the rate that pgbench prints does not. So rate
-// first measures the time to connect in a short run, and adds this time to d. If d is 0, rate makes
-// only the short run, with one transaction for each client.
+// rate lets clients commit for the time d, and returns their commits per second. The option --time
+// of pgbench includes the time to connect the clients, but the rate that pgbench prints does not.
+// So rate first measures the time to connect in a short run, and adds this time to d. If d is 0,
+// rate makes only the short run, with one transaction for each client.
 func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float64, error) {
 	args := []string{"--no-vacuum", "--protocol=prepared", "--file=" + p.script, "--client=" + strconv.Itoa(clients),
 		"--jobs=" + strconv.Itoa(min(2, clients))}
 	out, err := p.run(ctx, append(args, "--transactions=1")...)
 	if err == nil && d > 0 {
-		if m := connecting.FindStringSubmatch(out); m != nil { // pgbench before version 14 does not print this time
+		// If pgbench is older than version 14, it does not print this time.
+		if m := connecting.FindStringSubmatch(out); m != nil {
 			ms, err := strconv.ParseFloat(m[1], 64)
 			if err != nil {
 				return 0, fmt.Errorf("pgbench: time to connect: %w", err)
@@ -96,7 +97,8 @@ func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float
 	}
 	m := tps.FindStringSubmatch(out)
 	switch {
-	case m == nil && strings.Contains(out, "actually processed: 0\n"): // the disk hung for the whole time
+	case m == nil && strings.Contains(out, "actually processed: 0\n"):
+		// The disk hung for the whole time.
 		return 0, nil
 	case m == nil:
 		return 0, errors.New("pgbench: it did not say how many transactions it made:\n" + out)

@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	replyQueue  = "bench" // name of the queue for the replies
-	takers      = 4       // number of consumers that take replies at the same time
-	takeSize    = 100     // largest number of replies that a consumer takes at a time: the default of engine.take_replies
-	repliesEach = 3       // replies of a run that succeeds: accepted, started, succeeded
+	replyQueue = "bench" // name of the queue for the replies
+	takers     = 4       // number of consumers that take replies at the same time
+	// Largest number of replies that a consumer takes at a time: the default of
+	// engine.take_replies.
+	takeSize    = 100
+	repliesEach = 3 // replies of a run that succeeds: accepted, started, succeeded
 )
 
 // replies measures how much slower runs are if they have replies, and how fast consumers take
@@ -104,7 +106,8 @@ func takeAll(ctx context.Context, d *database, query string, n int) error {
 			for errs[i] == nil && taken.Load() < int64(n) {
 				var got int
 				if got, errs[i] = received(ctx, d.db, query, takeSize); got == 0 && errs[i] == nil {
-					errs[i] = pause.For(ctx, time.Millisecond) // another consumer is taking the last rows
+					// Another consumer is taking the last rows.
+					errs[i] = pause.For(ctx, time.Millisecond)
 				}
 				taken.Add(int64(got))
 			}

@@ -26,10 +26,14 @@ import (
 type setup struct {
 	store   store.Store
 	options engine.Options
-	unary   bool            // true = each call of the agent has its own stream; false = batches over one stream
-	invoker invoke.Invoker  // used instead of an agent; nil = start a process of the mock agent
-	full    invoke.Capacity // used instead of the real capacity of the agent; nil = the real capacity
-	d       *database       // database of the store, to measure the costs of the server; nil = no server
+	// If `unary` is true, each call of the agent has its own stream. If it is false, the calls go
+	// in batches over one stream.
+	unary   bool
+	invoker invoke.Invoker // used instead of an agent; nil = start a process of the mock agent
+	// Used instead of the real capacity of the agent; nil = the real capacity.
+	full invoke.Capacity
+	// Database of the store, to measure the costs of the server; nil = no server.
+	d *database
 }
 
 // The type running holds an engine that works, with its agent and its store.

@@ -13,11 +13,13 @@ import (
 // Numbers of open runs in the database. Their owners are the scanning engine, another live engine
 // and a dead engine.
 const (
-	openRuns   = 1000        // all open runs, of the three engines together
-	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
-	lateRuns   = 10          // runs of the other live engine whose next_check passed longer than `grace` ago
-	orphanRuns = 100         // runs of the dead engine
-	grace      = time.Minute // a scan finds a run of another live engine if next_check passed at least this long ago
+	openRuns = 1000 // all open runs, of the three engines together
+	dueRuns  = 10   // runs of the scanning engine whose next_check has passed
+	// Runs of the other live engine whose next_check passed longer than `grace` ago.
+	lateRuns   = 10
+	orphanRuns = 100 // runs of the dead engine
+	// A scan finds a run of another live engine if next_check passed at least this long ago.
+	grace = time.Minute
 )
 
 // A scan holds the duration of each part of one scan of a Supervisor, or the medians of many

@@ -32,11 +32,11 @@ func (l serverLab) configure(ctx context.Context, statements ...string) error {
 	})
 }
 
-// still is the method that turns autovacuum off, so that it does not slow down a measurement.
+// stopAutovacuum is the method that turns autovacuum off, so that it does not slow down a measurement.
 // The returned function `wake` turns autovacuum on again. If other programs may use the server
 // (l.tuned is false), the method does nothing. Between measurements, the method `settle`
 // vacuums instead.
-func (l serverLab) still(ctx context.Context) (wake func() error, err error) {
+func (l serverLab) stopAutovacuum(ctx context.Context) (wake func() error, err error) {
 	if !l.tuned {
 		return func() error { return nil }, nil
 	}

@@ -16,12 +16,15 @@ import (
 // A shape is a kind of large run: with many instances, many steps or many attempts. The
 // benchmark compares a large run with small runs that make the same calls.
 type shape struct {
-	row      string
-	what     string                                           // word for the calls in the table: instances, steps or attempts
-	parts    string                                           // text in the table after the number of calls of the large run; "" = no text
-	calls    int                                              // number of calls of a small run
-	end      status.RunState                                  // expected status at the end of a run
-	together bool                                             // true = all calls of a run are in flight together, and so are all small runs
+	row string
+	// Word for the calls in the table: instances, steps or attempts.
+	what string
+	// Text in the table after the number of calls of the large run; "" = no text.
+	parts string
+	calls int             // number of calls of a small run
+	end   status.RunState // expected status at the end of a run
+	// If `together` is true, all calls of a run are in flight together, and so are all small runs.
+	together bool
 	write    func(b *strings.Builder, name string, calls int) // writes the workflow to b
 }
 
@@ -83,9 +86,9 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped returns a subject that measures several runs of a workflow. The parameter `row` is the name
-// of the workflow, and also the name of the row of figures. The parameter `runs` is the number of
-// runs, and `calls` is the number of calls that each run makes.
+// shaped returns a subject that measures several runs of a workflow. The parameter `row` is the
+// name of the workflow, and also the name of the row in the results. The parameter `runs` is the
+// number of runs, and `calls` is the number of calls that each run makes.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {

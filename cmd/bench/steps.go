@@ -60,10 +60,11 @@ func (l runLab) steps(ctx context.Context) (err error) {
 
 // inTurn measures all subjects that match the option -rows, round after round. Before each
 // measurement it vacuums the databases and makes a checkpoint. So the server does not clean up
-// after one subject while it measures the next one. After a checkpoint PostgreSQL writes whole
-// pages to its log. Each subject begins after a checkpoint, so all have this extra cost.
+// after one subject during the measurement of the next one. After a checkpoint PostgreSQL writes
+// whole pages to its log. Each measurement begins after a checkpoint, so all subjects have this
+// extra cost.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
-	wake, err := l.serverLab().still(ctx)
+	wake, err := l.serverLab().stopAutovacuum(ctx)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ const (
 	batchSize   = 1_000 // number of submissions or events in a batch
 )
 
-// inTurn measures the subjects in turn, in as many rounds as the plan of these parts says.
+// inTurn measures the subjects in turn. The number of rounds is the one that is planned for the
+// parts that measure how runs start.
 func (l startsLab) inTurn(ctx context.Context, subjects []subject) error {
 	own := *l.lab
 	own.p.rounds = l.p.starts.rounds
@@ -96,11 +97,14 @@ func (l startsLab) submitting(d *database, desk *desk, w way) subject {
 type way struct {
 	row           string
 	clients, size int
-	call          func(ctx context.Context, last int64) error // makes `size` submissions; `last` is the number of the last of them
-	next          *atomic.Int64                               // number of the last submission so far, of all clients
+	// Makes `size` submissions. The parameter `last` is the number of the last of them.
+	call func(ctx context.Context, last int64) error
+	// Number of the last submission so far, of all clients.
+	next *atomic.Int64
 }
 
-// repeat lets all clients submit until the time d has passed, and returns the number of submissions.
+// repeat lets all clients submit until the time d has passed, and returns the number of
+// submissions.
 func (w way) repeat(ctx context.Context, d time.Duration) (int64, error) {
 	end := time.Now().Add(d)
 	errs := make([]error, w.clients)
@@ -156,7 +160,8 @@ func newDesk(ctx context.Context, d *database, w *work) (*desk, error) {
 	}
 	cfg, err := pgxpool.ParseConfig(d.dsn.String())
 	if err != nil {
-		return nil, errors.New("pgx does not understand the DSN") // the error of pgx may contain a password
+		// The error of pgx may contain a password, so the new error does not repeat it.
+		return nil, errors.New("pgx does not understand the DSN")
 	}
 	cfg.MaxConns = manyClients + 2
 	k := &desk{value: strings.Repeat("x", payload)}
@@ -255,8 +260,8 @@ func (k *desk) order(then func(ctx context.Context, tx pgx.Tx, id string) error)
 	}
 }
 
-// runID returns the public id of the run of a submission. It has the length that ids of orders often
-// have.
+// runID returns the public id of the run of a submission. It has the length that ids of orders
+// often have.
 func runID(n int64) string { return fmt.Sprintf("order-%012d", n) }
 
 // runIDs returns the ids of a batch. The parameter `last` is the number of the last submission

@@ -80,8 +80,8 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
 }
 
-// cell returns the median of a number of a row as text. The parameter `format` is a format string of
-// package fmt, such as "%.2f". The function `cell` returns "-" if the number was not measured.
+// cell returns the median of a number of a row as text. The parameter `format` is a format string
+// of package fmt, such as "%.2f". The function `cell` returns "-" if the number was not measured.
 func cell(b *book, row, name, format string) string {
 	v, ok := b.median(row, name)
 	if !ok {

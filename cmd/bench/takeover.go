@@ -14,8 +14,9 @@ import (
 
 // A takeover holds the figures of one round: a read with psql and then a takeover.
 type takeover struct {
-	psql, took       time.Duration // duration of the read with psql, and of the takeover
-	psqlCPU, tookCPU time.Duration // CPU time of the engine or psql, and of the server; 0 = not known
+	psql, took time.Duration // duration of the read with psql, and of the takeover
+	// CPU time of the engine or psql, and of the server; 0 = not known.
+	psqlCPU, tookCPU time.Duration
 }
 
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
@@ -53,9 +54,9 @@ func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *p
 	return out, nil
 }
 
-// takeOver starts an engine and measures the time until the engine owns all n runs and has
-// decided each of them. It sends no calls, because no agent has a free slot. Then takeOver ends
-// the engine, and returns its id and the time.
+// takeOver starts an engine and measures the time until the engine owns all n runs and has decided
+// each of them. The engine sends no calls, because no agent has a free slot. Then takeOver ends the
+// engine, and returns the id of the engine and the time.
 func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, took time.Duration, err error) {
 	seen := &passes{all: make(chan struct{})}
 	seen.left.Store(int64(n))

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	greedyTenants = 3 // number of greedy workflows, whose expressions cost nearly as much as is allowed
-	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow "hog"
+	// Number of greedy workflows, whose expressions cost nearly as much as is allowed.
+	greedyTenants = 3
+	// Number of runs in flight of each greedy workflow, and of the workflow "hog".
+	greedyRuns = 4
 )
 
 // tenants measures how long a run of the workflow "quiet" takes. It measures this three times:
@@ -59,7 +61,8 @@ func (l runLab) tenants(ctx context.Context) (err error) {
 }
 
 // greedy keeps greedyRuns runs of each workflow in flight, until the caller calls the returned
-// function `stop`. This function waits until the last run has ended, and returns the errors.
+// function `stop`. This function waits until the last run has ended, and returns the errors of the
+// runs.
 func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

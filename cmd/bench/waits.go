@@ -60,8 +60,8 @@ func (l processLab) waits(ctx context.Context) (err error) {
 }
 
 // waitingRuns starts an engine with p.waiting runs that wait for a signal. It measures their
-// memory, then the lag of timers, and then how fast signals end some of the runs. Only during the
-// last measurement it writes a CPU profile.
+// memory, then the lag of timers, and then how fast signals end some of the runs. The profiler
+// writes a CPU profile only during the last measurement.
 func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *profiler) (f waitResult, err error) {
 	r, err := start(ctx, w, setup{store: d.store, d: d, invoker: mute{}})
 	if err != nil {
@@ -74,7 +74,8 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 		}
 		return r.quiet(ctx)
 	}
-	if err := fill("waiting", 64); err != nil { // these runs allocate the memory that does not depend on p.waiting
+	// These runs allocate the memory that does not depend on p.waiting.
+	if err := fill("waiting", 64); err != nil {
 		return f, err
 	}
 	rows, before := r.store.rows.Load(), inUse()
@@ -115,9 +116,9 @@ var plainTables = []string{
 		at timestamptz NOT NULL DEFAULT clock_timestamp())`,
 }
 
-// plainSignals is the yardstick for signals. As many clients as there are senders make n
-// transactions. Each transaction inserts a signal and updates the process that waits for it.
-// The result is the number of transactions per second.
+// plainSignals is the yardstick for signals. It makes n transactions, with as many clients as there
+// are senders. Each transaction inserts a signal and updates the process that waits for this
+// signal. The result is the number of transactions per second.
 func plainSignals(ctx context.Context, d *database, n int) (float64, error) {
 	const signalSize = 100
 	if err := d.exec(ctx, "make plain tables", plainTables...); err != nil {

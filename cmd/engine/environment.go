@@ -11,13 +11,13 @@ import (
 type environment struct{ held map[string]string }
 
 // credentials lists the environment variables that hold the DSN and the encryption key of the
-// state. Only this command reads them. The variables of PostgreSQL's client library (PG*) stay
-// in the process's environment, because the library looks them up for each connection.
+// state. Only this command reads these variables. The variables of PostgreSQL's client library
+// (PG*) stay in the process's environment: the library looks them up for each connection.
 var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
-// takeEnvironment removes the credentials from the process's environment, and returns an
-// environment that still finds them. So a program that is started by mistake with the whole
-// environment of the process does not get the credentials.
+// takeEnvironment moves the credentials from the process's environment into the environment that it
+// returns. So a program that is started by mistake with the whole environment of the process does
+// not get the credentials.
 func takeEnvironment() environment {
 	e := environment{held: map[string]string{}}
 	for _, name := range credentials {

@@ -40,9 +40,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runIn(ctx, environment{}, args, stdin, stdout, stderr)
 }
 
-// runIn executes one command line and returns its exit code. In addition to its arguments it
-// uses the signals that the operating system sends to the process, because some commands wait
-// for such a signal.
+// runIn executes one command line and returns the exit code. It also uses the signals that the
+// operating system sends to the process, because some commands wait for such a signal.
 func runIn(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr,

@@ -1,5 +1,5 @@
-// Package aspects helps to compare two definitions. It has the names of the aspects of a step. It also
-// gives the values of a run's variables to the variables of a workflow in another definition.
+// Package aspects helps to compare two definitions. It has the names of the aspects of a step. It
+// also gives the values of a run's variables to the variables of a workflow in another definition.
 package aspects
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an attribute or
-// of an inner block of the step.
+// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an
+// attribute or of an inner block of the step.
 const (
 	Kind   = noun.AspectKind
 	Action = noun.AspectAction

@@ -110,9 +110,9 @@ func asUTC(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// at returns the point in time at which a clock in the time zone of t shows the given
-// wall-clock time. If the clock never shows that time, it returns the end of the gap. If the
-// clock shows that time twice, it returns the first of the two points in time.
+// The method `at` returns the point in time at which a clock in the time zone of t shows the time
+// in the parameter `wall`. If the clock never shows that time, the method returns the end of the
+// gap. If the clock shows that time twice, the method returns the first of the two points in time.
 func (t *Timetable) at(wall time.Time) time.Time {
 	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, t.zone)
 	start, end := guess.ZoneBounds()

@@ -32,7 +32,8 @@ var OverlapNames = []string{"skip", "queue", "allow", "cancel"}
 // String returns the word that means o in the argument `overlap`.
 func (o Overlap) String() string { return OverlapNames[o] }
 
-// CatchUp says what a schedule does about missed ticks: no engine has handled them in time.
+// CatchUp says what a schedule does about missed ticks. A missed tick is a tick that no engine has
+// handled in time.
 type CatchUp uint8
 
 // The values of CatchUp.

@@ -21,8 +21,8 @@ const (
 	SeverityInfo
 )
 
-// NotInGroup is the summary of the error about an expression that refers to a value around a group,
-// if the run of the group does not have the value. The run around the group has it.
+// NotInGroup is the summary of an error about a line of the console: the line refers to a value
+// that the run of a group does not have. The run around the group has this value.
 const NotInGroup = "No value in the run of a group"
 
 // String returns "error", "warning", "info" or "invalid".

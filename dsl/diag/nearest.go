@@ -9,14 +9,15 @@ import (
 )
 
 // Nearest returns the candidate that is most similar to the parameter `name`. A candidate is
-// similar if at most three changes of one character turn it into the name. If the name has
-// less than four characters, there must be fewer changes than characters. If no candidate is
-// similar, Nearest returns one that begins with the name, or ends in "_" and the name. Otherwise
-// it returns "". It never returns a candidate that equals the name.
+// similar if at most three changes of one character turn it into the name. If the name has less
+// than four characters, the number of changes must be smaller than the number of characters. If no
+// candidate is similar and the name has at least three characters, Nearest returns a candidate that
+// begins with the name, or that ends in "_" and the name. If there is no such candidate, Nearest
+// returns "". It never returns a candidate that equals the name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // otherwise a short name would be similar to nearly every candidate
+		bestDist = n // three changes would make a short name similar to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)
@@ -35,8 +36,8 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// Choices returns the same as DidYouMean. But if no candidate is similar to the name, it returns a
-// sentence with all candidates, sorted.
+// Choices returns the same as DidYouMean. But where DidYouMean returns "", Choices returns a
+// sentence with all candidates, sorted. If there are no candidates, it returns "".
 func Choices(name string, candidates []string) string {
 	if s := DidYouMean(name, candidates); s != "" || len(candidates) == 0 {
 		return s
@@ -47,8 +48,8 @@ func Choices(name string, candidates []string) string {
 }
 
 // DidYouMean returns a sentence that suggests the nearest candidate. The sentence begins with a
-// blank, so the caller can append it to a message. DidYouMean returns "" if no candidate is
-// similar to the name.
+// blank, so the caller can append it to a message. DidYouMean returns "" if Nearest finds no
+// candidate.
 func DidYouMean(name string, candidates []string) string {
 	if s := Nearest(name, candidates); s != "" {
 		return fmt.Sprintf(" Did you mean %q?", s)

@@ -89,12 +89,12 @@ func setPointer(doc any, ptr, text string) (any, error) {
 
 const redacted = "(sensitive)"
 
-// Redactor returns a function that replaces sensitive texts by "(sensitive)". The function
-// finds a sensitive text unchanged, escaped as in JSON, and quoted as in Go. It replaces longer
-// texts first, because a long text may contain a shorter one. It does not replace texts of less
-// than four bytes, because these occur everywhere. At the end of the input and before each "…", a
-// sensitive text may have been cut off. The function also replaces the beginning that is left of
-// such a text, if it has at least four bytes.
+// Redactor returns a function that replaces sensitive texts by "(sensitive)". The function finds a
+// sensitive text unchanged, escaped as in JSON, and quoted as in Go. It replaces longer texts
+// first, because a long text may contain a shorter one. It does not replace texts of less than four
+// bytes, because these occur everywhere. At the end of the input and before each "…", a sensitive
+// text may have been cut off, so that only its beginning is left. The function replaces such a
+// beginning, too, if the beginning has at least four bytes.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {

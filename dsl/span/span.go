@@ -1,6 +1,6 @@
-// Package span reads and writes durations as people write them in workflows and in flags of commands,
-// such as "90s" or "1d12h". It converts a text to a time.Duration, and a time.Duration to a text. Its
-// errors say how to write a duration.
+// Package span reads and writes durations as people write them in workflows and in flags of
+// commands, such as "90s" or "1d12h". It converts a text to a time.Duration, and a time.Duration to
+// a text. Its errors say how to write a duration.
 package span
 
 import (

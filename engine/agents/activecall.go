@@ -121,8 +121,8 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	// f.verdict must be set before this line: as soon as the call is in agent.watched, the pool calls
-	// the method `cut` when ctx ends, and this method uses f.verdict.
+	// f.verdict must be set before this line: as soon as the call is in agent.watched, the pool
+	// calls the method `cut` when ctx ends, and this method uses f.verdict.
 	a.watchLocked(f)
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
@@ -180,7 +180,8 @@ func (f *activeCall) await(left time.Duration) {
 	f.send()
 }
 
-// send gives the call to the process f.life, but not if the method `cut` has ended the call already.
+// send gives the call to the process f.life, but not if the method `cut` has ended the call
+// already.
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
@@ -212,7 +213,9 @@ func (f *activeCall) send() {
 	// The process gets no ctx: the call ends at complete-by, or by the methods Stop and `cut`.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
-	if f.sendings == mine { // otherwise the process has answered the call meanwhile, and the call was sent again
+	// If the numbers differ, the process has already answered, and the call was sent again. Then
+	// f.ongoing belongs to the newer sending.
+	if f.sendings == mine {
 		f.ongoing = ongoing
 	}
 	unwanted := f.stopped
@@ -260,8 +263,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// In these cases the process has ended, and begins no other call. So its log lines may belong to
-	// this call, however late they arrive.
+	// In these cases the process has ended, and begins no other call. So its log lines may belong
+	// to this call, however late they arrive.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}

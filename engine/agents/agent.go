@@ -83,8 +83,8 @@ func diedAtStart(err error) bool {
 
 // readyLocked starts the processes of the agent that are missing. It does not wait for them, and
 // returns the ready process with the fewest calls. It counts one more call for that process. It
-// returns nil if no process is ready, and errClosed if the pool is closed. If the parameter `atOnce`
-// is true, it may also start a process during the pause after a failed start.
+// returns nil if no process is ready, and errClosed if the pool is closed. If the parameter
+// `atOnce` is true, it may also start a process during the pause after a failed start.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {

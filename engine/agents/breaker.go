@@ -157,8 +157,8 @@ func (b *breaker) state() Circuit {
 }
 
 // allowed returns how many calls the breaker lets through now, as the result `n`. If the result
-// `limited` is false, it lets all calls through, and `n` has no meaning. If the circuit is open, the
-// result `until` is the time of the next probe; otherwise `until` is zero.
+// `limited` is false, it lets all calls through, and `n` has no meaning. If the circuit is open,
+// the result `until` is the time of the next probe; otherwise `until` is zero.
 func (b *breaker) allowed() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
@@ -175,8 +175,8 @@ func (b *breaker) allowed() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// allow asks the breaker whether a call may be made. If so, the result `done` is a function that the
-// caller must call with the verdict. Otherwise err is a *Deferred.
+// allow asks the breaker whether a call may be made. If so, the result `done` is a function that
+// the caller must call with the verdict. Otherwise err is a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
 	b.report()

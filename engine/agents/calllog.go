@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// tagged is the slog.Handler for the log of an agent. If it knows the call that a line belongs to,
-// it removes the call's secrets from the line. It also passes such a line to the function `sink`,
-// which stores the line in the log of the call's run.
+// tagged is the slog.Handler for the log of an agent. If the handler knows the call that a line
+// belongs to, it removes the call's secrets from the line, and passes the line also to the function
+// `sink`. This function stores the line in the log of the call's run.
 type tagged struct {
 	next    slog.Handler        // handler of the logger
 	book    *callBook           // calls of the agent
@@ -52,7 +52,8 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	}
 	run, scrub, ok := h.book.find(tag)
 	// Remove the call's secrets before h.secrets. A secret of the call may contain a secret of the
-	// configuration. If the shorter secret were removed first, the rest of the longer one would stay.
+	// configuration. If the shorter secret were removed first, the rest of the longer one would
+	// stay.
 	switch {
 	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)

@@ -127,10 +127,10 @@ func (c *Catalog) all() ([]Found, error) {
 
 // Find returns the binary to use for an agent. It takes the first directory that has a version
 // which meets the constraint, and there the newest such version. A constraint looks like "~> 1.2";
-// "" = any version. An override (a binary from dev_overrides) meets every constraint. Find ignores a
-// file in the module's own directory if the lock file does not name the file: Find does not run the
-// file, not even for its description. The error is a *NotFoundError, *VersionError, *UnlockedError,
-// or a *plugin.StartError about the binary.
+// "" = any version. An override (a binary from dev_overrides) meets every constraint. Find ignores
+// a file in the module's own directory if the lock file does not name the file: Find does not run
+// the file, not even for its description. The error is a *NotFoundError, *VersionError,
+// *UnlockedError, or a *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
@@ -184,8 +184,8 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 
 // Exact returns the binary with the version and the checksum that a definition names. An empty
 // version or checksum matches every file. An override is accepted with any version and checksum.
-// Exact runs no other file whose checksum does not match. If no checksum matches, but a file may
-// be another build of this version, Exact returns a *ChecksumError.
+// Except for an override, Exact runs no file whose checksum does not match. If no checksum matches,
+// but a file may be another build of this version, Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
@@ -263,8 +263,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 	return Binary{}, c.notFound(name, ver)
 }
 
-// List returns one Listed for each agent, sorted by agent name. Each Listed contains the binary that
-// Find returns without a constraint, and the other binaries of the agent.
+// List returns one Listed for each agent, sorted by agent name. Each Listed contains the binary
+// that Find returns without a constraint, and the other binaries of the agent.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -485,8 +485,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 	return cs, nil
 }
 
-// fits reports whether the version `text` meets the constraint `want`; nil = any version. A
-// pre-release meets only a constraint that names a pre-release.
+// fits reports whether the version `text` meets the constraint `want`. If `want` is nil, every
+// version meets it. A pre-release meets only a constraint that names a pre-release.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {
@@ -507,7 +507,8 @@ func newer(a, b string) bool {
 	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
-// meets reports whether a version meets a constraint such as "~> 1.2"; "" = any version.
+// meets reports whether a version meets a constraint such as "~> 1.2". Every version meets the
+// constraint "".
 func meets(constraint, ver string) (bool, error) {
 	cs, err := parseConstraint("", constraint)
 	if err != nil {

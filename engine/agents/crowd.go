@@ -56,9 +56,9 @@ func (p *Pool) endIdle() {
 	}
 }
 
-// left is called when a process has ended. Then the instances that could not start a process,
+// processEnded is called when a process has ended. Then the instances that could not start a process,
 // because too many were running, may try again.
-func (p *Pool) left() {
+func (p *Pool) processEnded() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()
 		for _, i := range a.instances {
@@ -102,7 +102,8 @@ func (a *agent) slotLocked(probes int, until time.Time, limited bool) machine.Sl
 	}
 	why := "full"
 	if limited {
-		// Number of calls that have reserved a slot, but have not asked the breaker yet.
+		// waiting is the number of calls that have reserved a slot, but have not asked the breaker
+		// yet.
 		waiting := max(0, a.reserved-a.calls)
 		if left := max(0, probes-waiting); left < free {
 			free, why = left, "circuit half-open, probe under way"

@@ -99,8 +99,8 @@ func (o SearchOptions) searchDirs() []searchDir {
 }
 
 // Discover lists all agent binaries in order of precedence. It runs none of them. Within each
-// directory the newest version comes first. A directory of --plugin-dir or ENGINE_PLUGIN_DIR
-// must exist; the others need not. If a directory cannot be read, Discover returns an error
+// directory the newest version comes first. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must
+// exist; other directories need not exist. If a directory cannot be read, Discover returns an error
 // together with the binaries of the other directories.
 func Discover(o SearchOptions) ([]Found, error) {
 	var found []Found
@@ -286,10 +286,10 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DefaultSearch returns the directories and overrides that do not depend on a module or on flags:
-// the environment and the user's configuration file name some. The others are the user's data
-// directory and the directory of the engine's binary. The caller adds the directories of flags
-// and of the module. The diagnostics are about the configuration file.
+// DefaultSearch returns the directories and overrides that do not depend on a module or on flags.
+// Some of them are named in the environment and in the user's configuration file. The others are
+// the user's data directory and the directory of the engine's binary. The caller adds the
+// directories of flags and of the module. The diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
@@ -352,10 +352,10 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's base directories; "" = not known. An environment variable
-// holds the directory. The parameter `windows` is the variable's name on Windows, and `xdg` is its
-// name on other systems. If the variable on another system holds no absolute path, the directory
-// is the home directory joined with the parameter `below`.
+// userBase returns one of the user's base directories; "" = not known. On Windows, the environment
+// variable with the name in the parameter `windows` holds the directory. On other systems, the
+// variable with the name in the parameter `xdg` holds it. If that variable holds no absolute path,
+// the directory is the home directory joined with the parameter `below`.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)

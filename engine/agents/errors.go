@@ -164,8 +164,8 @@ func (e *SourceError) Hint() string {
 	return fmt.Sprintf("put %s there, or correct the argument source of the agent block", binaryName(e.Name))
 }
 
-// An OccupiedError says that a binary cannot be installed, because another build of the same version
-// is already at its path.
+// An OccupiedError says that a binary cannot be installed, because another build of the same
+// version is already at its path.
 type OccupiedError struct {
 	Name, Version string
 	Path          string // path where the binary should be, and where the other build is

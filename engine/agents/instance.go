@@ -32,7 +32,7 @@ func (i *instance) startLocked() bool {
 	// p.run takes the pool's lock while the agent's lock is held. This cannot deadlock: a
 	// goroutine that holds the pool's lock never waits for the agent's lock.
 	started := p.run(func() {
-		defer p.left()
+		defer p.processEnded()
 		i.live(context.Background())
 	})
 	if !started {
@@ -132,8 +132,8 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts a process of the agent and sends its configuration. The parameter `number`
-// becomes the number of the process; each agent numbers its own processes.
+// open starts a process of the agent, and sends the agent's configuration to the process. The
+// parameter `number` becomes the number of the process; each agent numbers its own processes.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
@@ -168,8 +168,8 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
 		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
-		// This grace is practically without end, because the pool itself decides how long it waits for a
-		// cancelled call.
+		// This grace is practically without end, because the pool itself decides how long it waits
+		// for a cancelled call.
 		CancelGrace: 1 << 62,
 	})
 	if err != nil {
@@ -264,9 +264,9 @@ const (
 	maxListening = 100
 )
 
-// watch returns when the process has ended or should end. Until then it asks the process for
-// signs of life. If a sign is missing, the process gets no more calls and another process replaces
-// it. After deadAfter missing signs in a row, watch kills the process. It also ends the process if
+// watch returns when the process has ended or should end. Until then it asks the process for signs
+// of life. If a sign is missing, the process gets no more calls and another process replaces it.
+// After deadAfter missing signs in a row, watch kills the process. watch also ends the process if
 // the agent has had no call for Options.IdleAfter.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts

@@ -16,9 +16,9 @@ import (
 type Use struct {
 	Name       string // plugin name
 	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
-	// Path of the binary, or of its directory, in the argument `source` of the agent block; "" = the
-	// binary is in one of the usual directories (SearchOptions). A relative path is relative to the
-	// directory of the module.
+	// Source is the path of the binary, or of its directory, as the argument `source` of the agent
+	// block names it. If it is "", the binary is in one of the usual directories (SearchOptions). A
+	// relative path is relative to the directory of the module.
 	Source string
 }
 
@@ -85,14 +85,14 @@ func (c *Catalog) overridden(name string) bool {
 }
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
-// file. If an agent's version in the old lock file still meets the constraint, Lock keeps this
-// version. Then the binary with the old checksum must be installed. Otherwise, or if the parameter
-// `upgrade` is true, Lock takes the binary that Find would choose, even if no lock file names this
-// binary.
+// file. If the old lock file has a version of an agent that still meets the constraint, and the
+// parameter `upgrade` is false, Lock keeps this version. Then the binary with the old checksum must
+// be installed. If there is no such version, or if `upgrade` is true, Lock takes the binary that
+// Find would choose. But unlike Find, it also takes a binary that no lock file names.
 //
-// Lock keeps the hashes for other platforms if the version is unchanged, and if the hash for this
-// platform is unchanged, too. For an agent with an override, it keeps the old entry. It drops the
-// entries of agents that the module does not use any more.
+// Lock keeps the hashes for other platforms, unless the version or the hash for this platform has
+// changed. For an agent with an override, it keeps the old entry. It drops the entries of agents
+// that the module does not use any more.
 func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
 	var out lock.Lock
 	for _, use := range merge(uses) {
@@ -123,8 +123,8 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 	return out, nil
 }
 
-// choose returns the binary of one agent for the new lock file. The parameter `before` is the agent's
-// entry in the old lock file; zero = there is no entry.
+// choose returns the binary of one agent for the new lock file. The parameter `before` is the
+// agent's entry in the old lock file; zero = there is no entry.
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := meets(use.Constraint, before.Version)
 	if err != nil {

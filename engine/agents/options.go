@@ -55,12 +55,12 @@ type Options struct {
 	Unary bool
 
 	PingInterval time.Duration // time between two requests for a sign of life; 0 = 15 s
-	// PingTimeout is how long a process may take to give a sign of life. A process that takes
-	// longer gets no more calls. Another process replaces it, and it ends after its calls. If
-	// four signs of life in a row are missing, the process is killed. 0 = 10 s.
+	// PingTimeout is how long a process may take to give a sign of life. If a process takes longer,
+	// another process replaces it: the slow process gets no more calls, and ends after its present
+	// calls. If four signs of life in a row are missing, the process is killed. 0 = 10 s.
 	PingTimeout time.Duration
-	// SlowAfter is how many calls in a row a process may fail to answer in time. Then the
-	// process is replaced if another process of the agent has answered meanwhile. 0 = 5,
+	// SlowAfter is a number of calls. If a process has not answered so many calls in a row in time,
+	// and another process of the agent has answered meanwhile, the process is replaced. 0 = 5,
 	// negative = no process is replaced for this reason.
 	SlowAfter int
 	// IdleAfter is how long an agent must have had no call before the Pool ends the agent's
@@ -129,7 +129,8 @@ func (o Options) protocol() int {
 }
 
 // backoff returns the pause before the next start of a process. n is the number of processes in a
-// row that failed to start or ran for less than o.Stable, from 1. The pause doubles with each of them.
+// row that failed to start or ran for less than o.Stable, from 1. The pause doubles with each of
+// them.
 func (o Options) backoff(n int) time.Duration {
 	d := o.MinBackoff
 	for ; n > 1 && d < o.MaxBackoff; n-- {

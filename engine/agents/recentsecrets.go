@@ -10,23 +10,25 @@ const (
 	// secretsKept is how long after the end of a call the engine still removes the call's secrets
 	// from the agent's log. A line may wait in a pipe until earlier lines have been read.
 	secretsKept = time.Minute
-	// maxRecentSecrets is the largest number of secrets that a recentSecrets keeps. maxRecentBytes is the largest
-	// total size of these secrets, in bytes.
+	// maxRecentSecrets is the largest number of secrets that a recentSecrets keeps. maxRecentBytes
+	// is the largest total size of these secrets, in bytes.
 	maxRecentSecrets = 10_000
 	maxRecentBytes   = 8 << 20
 )
 
-// notShown replaces a log line if the line may contain a secret for which the recentSecrets had no space.
+// notShown replaces a log line if the line may contain a secret for which the recentSecrets had no
+// space.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
-// A recentSecrets keeps the secrets of calls that ended a short time ago, because the agent may still print
-// them. Each recentSecrets belongs to a callBook, whose mutex protects it. The zero recentSecrets is ready to use.
+// A recentSecrets keeps the secrets of calls that ended a short time ago, because the agent may
+// still print them. Each recentSecrets belongs to a callBook, whose mutex protects it. The zero
+// recentSecrets is ready to use.
 type recentSecrets struct {
 	texts map[string]time.Time // each secret, with the time until which it is kept
 	bytes int                  // total size of the texts, in bytes
 	swept time.Time            // time of the last call of the method `forget`
-	// Until this time a secret may be missing in the field `texts`, because the recentSecrets was full. zero =
-	// no secret was ever missing.
+	// lost is a time. Until then a secret may be missing in the field `texts`, because the
+	// recentSecrets was full. zero = no secret was ever missing.
 	lost time.Time
 }
 

@@ -23,10 +23,11 @@ func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, 
 	return c.fromSource(ctx, use, locked, true)
 }
 
-// Install copies a binary from the source in its agent block to the directory .engine/agents of the
-// module, where every command finds it. It returns the installed binary. If a binary does not come
-// from such a source, Install returns it unchanged. Install never replaces another build of the same
-// version: open runs may need it. Then the error is an *OccupiedError.
+// Install copies a binary from the source that its agent block names to the directory
+// .engine/agents of the module. Every command finds the copy there. Install returns the installed
+// binary. If a binary does not come from such a source, Install returns it unchanged. Install never
+// replaces another build of the same version, because open runs may need that build. If there is
+// such a build, the error is an *OccupiedError.
 func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
 	if b.Source != sourceBlock || len(c.search.Modules) == 0 {
 		return b, nil

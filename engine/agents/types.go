@@ -222,7 +222,7 @@ type life struct {
 	calls     int           // number of calls in progress, without those past their complete-by
 	listening int           // number of calls past their complete-by for which the pool waits for a late reply
 	expired   int           // number of calls in a row that the process did not answer in time
-	since     time.Time     // complete-by of the first of the calls that `expired` counts
+	since     time.Time     // time at which the first of the calls that `expired` counts was due
 	answered  time.Time     // time of the last answer; zero = there was none
 	missed    int           // number of signs of life in a row that were missing
 	draining  string        // why the process gets no more calls; "" = it gets calls

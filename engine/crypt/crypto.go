@@ -17,11 +17,12 @@ import (
 )
 
 // A Sealer encrypts sensitive bytes before they are stored, and decrypts them. The argument `where`
-// names the location in the store to which the bytes belong, such as one row of a journal. Bytes that
-// were moved to another location cannot be decrypted. Implementations are safe for concurrent use.
+// names the location in the store to which the bytes belong, such as one row of a journal. Bytes
+// that were moved to another location cannot be decrypted. Implementations are safe for concurrent
+// use.
 type Sealer interface {
-	// Seal returns the encrypted form of the bytes in `plain`. After the call, the Sealer does not use
-	// this slice any more.
+	// Seal returns the encrypted form of the bytes in `plain`. After the call, the Sealer does not
+	// use this slice any more.
 	Seal(where, plain []byte) ([]byte, error)
 	// Open decrypts bytes that were sealed for the same location. It returns a *KeyError if
 	// they were sealed with an unknown key.
@@ -29,12 +30,12 @@ type Sealer interface {
 	// KeyID returns the name of the key that Seal uses; never "". The name does not reveal
 	// the key.
 	KeyID() string
-	// Tag returns a short code for data at the location `where`. Only an engine that has the key can
-	// compute the code. So a correct code proves that such an engine wrote the data. After the call,
-	// the Sealer does not use the arguments any more.
+	// Tag returns a short code for data at the location `where`. Only an engine that has the key
+	// can compute the code. So a correct code proves that such an engine wrote the data. After the
+	// call, the Sealer does not use the arguments any more.
 	Tag(where, data []byte) [TagSize]byte
-	// Tagged reports whether `tag` is the result of Tag for the same location and data, with any of the
-	// known keys.
+	// Tagged reports whether `tag` is the result of Tag for the same location and data, with any of
+	// the known keys.
 	Tagged(where, data, tag []byte) bool
 }
 

@@ -46,8 +46,8 @@ func KeyIDs(s Sealer) []string {
 	return ids
 }
 
-// SealedWith returns the id of the key that sealed the data; "" if the data is too short to
-// contain an id. It needs no key. It does not check whether the data was changed.
+// SealedWith returns the id of the key that sealed the data; "" if the data is too short to contain
+// an id. SealedWith needs no key, and does not check whether the data was changed.
 func SealedWith(sealed []byte) string {
 	if len(sealed) < keyIDSize {
 		return ""

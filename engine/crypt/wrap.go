@@ -13,8 +13,8 @@ const (
 )
 
 // Wrap returns data for a store: one byte, the mark, and then the bytes in `plain`. If the
-// parameter `sensitive` is true, Wrap seals these bytes. The parameter `where` names the location in
-// the store. Wrap returns a *KeyError if `sensitive` is true and `sealer` is nil.
+// parameter `sensitive` is true, Wrap seals these bytes. The parameter `where` names the location
+// in the store. Wrap returns a *KeyError if `sensitive` is true and `sealer` is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil

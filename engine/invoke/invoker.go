@@ -31,10 +31,10 @@ type Invoker interface {
 // implement AsyncInvoker. If it does, the engine calls Start instead of Invoke.
 type AsyncInvoker interface {
 	Invoker
-	// Start sends one call and returns at once. It waits neither for the agent nor for a
-	// free slot. The AsyncInvoker calls the function `done` exactly once, with the values that
-	// Invoke would have returned. It may call `done` from any goroutine, even before Start
-	// returns. The function does not block.
+	// Start sends one call and returns at once. It waits neither for the agent nor for a free slot.
+	// The AsyncInvoker calls the function `done` exactly once, with the values that Invoke would
+	// have returned. It may call `done` from any goroutine, even before Start returns. The function
+	// `done` does not block.
 	//
 	// The call ends with context.DeadlineExceeded when Request.Remaining has passed since
 	// Start, and with ctx's error when ctx ends. All calls of an engine have the same ctx,
@@ -61,7 +61,7 @@ type Call struct {
 	Run     status.RunID // internal id of the run; Request contains the public id
 	// StartBy is the last time, by this process's clock, at which the Invoker may send the call. A
 	// call that is sent later could exceed the agent's rate_limit. If the Invoker cannot send the
-	// call in time, it returns a *Deferred with WhyTooSlow. zero = there is no such time.
+	// call in time, it returns a *Deferred with WhyTooSlow. Zero = there is no such time.
 	StartBy time.Time
 	// OnProgress receives heartbeats and checkpoints while the call runs, in order. An Invoker
 	// does not call OnProgress after Invoke has returned. OnProgress does not block. nil =
@@ -120,7 +120,8 @@ const WhyTooSlow = "it was not ready in time for its turn in rate_limit"
 // A Deferred is the error that an Invoker returns for a call that was not sent.
 type Deferred struct {
 	Until time.Time // time of the next try, by this process's clock; zero = soon
-	Why   string    // why the call was not sent, such as "circuit open", "full" or "secret env:X is not set"
+	// Why the call was not sent, such as "circuit open", "full" or "secret env:X is not set".
+	Why string
 }
 
 // Error says why the call was not sent, and when to try again.
@@ -143,7 +144,7 @@ type Capacity interface {
 	// Release gives n slots back. Then the Capacity calls the functions that OnFree has
 	// registered.
 	Release(spec AgentSpec, n int)
-	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an agent may
-	// have become free. The parameter `key` is AgentSpec.Key.
+	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an agent
+	// may have become free. The parameter `key` is AgentSpec.Key.
 	OnFree(fn func(key string))
 }

@@ -13,10 +13,11 @@ import (
 )
 
 // A run's history is a chain. Each row of the journal ends with a tag or a checksum. The engine
-// computes it from the row's data, run, number and time, and from the tag or checksum of the previous
-// row (decision 0020). With an encryption key, rows have tags, which cannot be made without the key.
-// Without a key, they have checksums, which show accidental changes. Rows of earlier versions have
-// neither, but the tag or checksum of the next row covers them.
+// computes it from the row's data, run, number and time, and from the tag or checksum of the
+// previous row (decision 0020). With an encryption key, rows have tags, which cannot be made
+// without the key. Without a key, rows have checksums, which show accidental changes. Rows of
+// earlier versions have neither a tag nor a checksum, but the tag or checksum of the next row
+// covers them.
 const (
 	sumSize = 4
 
@@ -66,8 +67,8 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	return data[:len(data)-size], data[len(data)-size:], true
 }
 
-// A Link holds what is needed to compute the tag or checksum of the next row of a run. The zero Link
-// is for the first row.
+// A Link holds what is needed to compute the tag or checksum of the next row of a run. The zero
+// Link is for the first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
 	sum  uint32              // checksum of the latest row that has no tag; 0 = there is no such row
@@ -77,8 +78,8 @@ type Link struct {
 // bindingSize is the number of bytes that appendBinding appends.
 const bindingSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendBinding appends to b what the tag or checksum of a row covers in addition to the row's data:
-// the run, number and time of the row, and the tag or checksum of the previous row.
+// appendBinding appends to b what the tag or checksum of a row covers in addition to the row's
+// data: the run, number and time of the row, and the tag or checksum of the previous row.
 func appendBinding(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -116,9 +117,10 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// Any key may have made the first tag of the run. So as long as no row has a tag, the chain
-	// computes the tag that each key would give the last row: Link.tag for the first key, and
-	// `others` for the further keys.
+	// The field `others` is used as long as no row of the run had a tag. Until then it is not known
+	// which key will have made the first tag. So the chain computes, for each key, the tag that the
+	// key would give the last row. Link.tag is the tag of the first key, and `others` has the tags
+	// of the further keys.
 	others [][crypt.TagSize]byte
 	buf    [bindingSize]byte
 }
@@ -224,8 +226,8 @@ func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine continues it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
-// broken returns the error for a run whose row with the number seq does not continue the rows before
-// it. The parameter `why` says what is wrong.
+// broken returns the error for a run whose row with the number seq does not continue the rows
+// before it. The parameter `why` says what is wrong.
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {

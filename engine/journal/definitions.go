@@ -130,8 +130,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 
 // Family returns the ids of all workflows of the definition with the given digest, by name. The
 // function `member` returns the id of any workflow of this definition. Family calls the function
-// only if it does not know the definition yet. It returns an error if the workflow belongs to another
-// definition.
+// only if it does not know the definition yet. It returns an error if the workflow belongs to
+// another definition.
 func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
 	d.mu.Lock()
 	ids := d.byDigest[digest]
@@ -183,8 +183,9 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	return def, nil
 }
 
-// Shared returns the same as Definition. But as long as a caller uses a definition, Shared returns it
-// again for all its workflows. A module may have hundreds of workflows, and reading it takes long.
+// Shared returns the same as Definition. But as long as a caller uses the returned definition,
+// further calls of Shared return the same object for each workflow of the definition. This saves
+// time, because a module may have hundreds of workflows, and reading it takes long.
 func (d *Definitions) Shared(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	d.loading.Lock()
 	defer d.loading.Unlock()
@@ -210,9 +211,9 @@ func (d *Definitions) Shared(ctx context.Context, id store.WorkflowID) (*dsl.Def
 	return def, nil
 }
 
-// Beside returns the id of the workflow with the given name. It looks in the definition that contains
-// the workflow with the given id. It returns an error if the definition cannot be read, or has no
-// workflow with this name.
+// Beside returns the id of the workflow with the given name. It looks in the definition that
+// contains the workflow with the given id. It returns an error if the definition cannot be read, or
+// has no workflow with this name.
 func (d *Definitions) Beside(ctx context.Context, id store.WorkflowID, name string) (store.WorkflowID, error) {
 	wf, err := d.Workflow(ctx, id)
 	if err != nil {

@@ -54,8 +54,8 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 		}
 		var broken *HistoryError
 		if !loaded && errors.As(err, &broken) {
-			// Perhaps Reseal has given new tags to rows that were read before. So read all rows
-			// of the run again, but do not pass the same facts to fn a second time.
+			// Perhaps Reseal has given new tags to rows that Follow had read before. So read all
+			// rows of the run again, but do not pass the same facts to fn a second time.
 			f.from = max(from, f.story.Facts+1)
 			if err := ask.Do(ctx, load); err != nil {
 				return nil, followError(ctx, run, err)
@@ -66,7 +66,7 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 		if err != nil {
 			return nil, err
 		}
-		if loaded { // the run's own row was read together with these rows, so it must match them
+		if loaded { // the Head was read together with these rows, so it must match them
 			if err := f.story.whole(); err != nil {
 				return nil, followError(ctx, run, err)
 			}
@@ -111,7 +111,8 @@ type following struct {
 	watch childWatch
 }
 
-// through returns the child run because of which the run needs a person, and true; false = there is none.
+// through returns the child run because of which the run needs a person, and true; false = there is
+// none.
 func (f *following) through(ctx context.Context) (store.RunRow, bool) {
 	if !f.story.Flow.StartsChildren() || !f.story.State.InFlight() {
 		return store.RunRow{}, false // no child run is open
@@ -133,8 +134,8 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 	return rows, err
 }
 
-// applyRows applies the rows to the state, in order, and passes their facts to the function `fn`. It
-// returns the number of rows before the first error, and this error.
+// applyRows applies the rows to the state, in order, and passes their facts to the function `fn`.
+// It returns the number of rows before the first error, and this error.
 func (f *following) applyRows(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
 		if err := f.story.applyRow(ctx, f.Reader, row, f.from, f.fn); err != nil {

@@ -28,15 +28,16 @@ const (
 	hintFixed = "this kind of store keeps its first key"
 )
 
-// PinKey records in a store the id of the key with which an engine seals data, before that
-// engine writes any other data. It refuses an engine that does not have the recorded key, because
-// that engine could not read what other engines write. It refuses an engine without any key as
-// well, because that engine would write in plain text what the other engines seal. If only engines
-// without keys have worked on a store, no key is recorded.
+// PinKey records in a store the id of the key with which an engine seals data, before that engine
+// writes any other data. If a key is recorded already, PinKey refuses an engine that does not have
+// this key, because that engine could not read what other engines write. It refuses an engine
+// without any key as well, because that engine would write in plain text what the other engines
+// seal. If only engines without keys have worked on a store, no key is recorded.
 //
-// The key can be changed: the engine gives the new key first, and the former key behind it.
-// Then PinKey records the new key before the former one. From then on it refuses an engine that
-// has only one of these keys, or that has the two keys in the former order (FinishRotation).
+// The key can be changed: the engine gives the new key first, and the former key behind it. Then
+// PinKey records the id of the new key in front of the id of the former key. From then on it
+// refuses an engine that has only one of these keys, or that has the two keys in the former order.
+// After FinishRotation, an engine needs only the new key.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	for {
 		again, err := pinOnce(ctx, st, sealer)
@@ -148,8 +149,8 @@ func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id strin
 }
 
 // sinceOf returns the value of the setting SettingKeySince, and the engine number that pinSince
-// recorded there. If the setting is not about the key with this id, the result `last` is the highest
-// possible number.
+// recorded there. If the setting is not about the key with this id, the result `last` is the
+// highest possible number.
 func sinceOf(ctx context.Context, st store.Store, id string) (value string, last store.EngineID, err error) {
 	if value, err = st.Pin(ctx, SettingKeySince, ""); err != nil {
 		return "", 0, fmt.Errorf("ask since when the key is the newest: %w", err)
@@ -168,9 +169,9 @@ func sinceOf(ctx context.Context, st store.Store, id string) (value string, last
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
-// untagged rows of that run and of later runs. Otherwise a person who can write to the state
-// could replace the rows of a run by untagged rows, which earlier versions wrote. If the state
-// has no runs yet, the rows of all its runs must be tagged.
+// untagged rows of that run and of later runs. If they accepted such rows, a person who can write
+// to the state could replace the rows of a run by untagged rows, which look like rows of earlier
+// versions. If the state has no runs yet, the rows of all its runs must be tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {

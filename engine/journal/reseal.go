@@ -18,10 +18,10 @@ import (
 type Resealing struct {
 	Done KeyUse // how many rows and other data Reseal has replaced; Key is the id of the newest key
 	Runs int    // number of runs of which Reseal replaced rows, messages or late replies
-	// Refused holds the runs that were left as they are, because their history does not verify
-	// or a key is missing. No row may be added to such a run.
+	// Refused holds the runs that Reseal did not change, because their history does not verify, or
+	// because a key is missing. Reseal must not add a row to such a run.
 	Refused []*RunError
-	Busy    int // number of runs left as they are, because an engine changed the run during each try
+	Busy    int // number of runs that Reseal did not change, because an engine changed the run during each try
 }
 
 // resealTries is how often Reseal tries to replace the rows of one run.

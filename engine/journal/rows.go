@@ -18,8 +18,8 @@ import (
 // keeps this time as the row's time. markLone is persisted and must never change.
 const markLone = 16
 
-// rowBinding returns the bytes to which the seal of a journal row is bound: the run and the number of
-// the row. The sealed data cannot be used as another row.
+// rowBinding returns the bytes to which the seal of a journal row is bound: the run and the number
+// of the row. The sealed data cannot be used as another row.
 func rowBinding(run status.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
@@ -31,8 +31,8 @@ func rowBinding(run status.RunID, seq int32) []byte {
 // sealed data cannot be used as another definition. The bytes contain the digest.
 func definitionBinding(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// A Scratch holds memory that NewRow.Encode and Reader.Fold use again for each row. The zero Scratch is
-// ready to use, by one goroutine at a time.
+// A Scratch holds memory that NewRow.Encode and Reader.Fold use again for each row. The zero
+// Scratch is ready to use, by one goroutine at a time.
 type Scratch struct {
 	encoder wire.Encoder
 	reader  wire.Reader
@@ -70,9 +70,9 @@ func (r NewRow) Encode(sealer crypt.Sealer, scratch *Scratch) ([]byte, Link, err
 	return data, after, nil
 }
 
-// shorten removes the record's time if it equals the time of the row, which the store keeps
-// anyway. This works for most rows and saves 10 of approximately 130 bytes. Other data is
-// returned unchanged.
+// shorten removes the header of a single record (wire.CutSingle), if the time of the record equals
+// the time of the row: the store keeps the time of the row anyway. This works for most rows and
+// saves 10 of approximately 130 bytes. Other data is returned unchanged.
 func shorten(data []byte, at time.Time) []byte {
 	rest, version, ok := wire.CutSingle(data[1:], at)
 	if !ok {
@@ -84,7 +84,7 @@ func shorten(data []byte, at time.Time) []byte {
 }
 
 // opaque reports whether a record contains a checkpoint. Only the agent understands a checkpoint.
-// It is sealed, because it may contain a secret that the agent received.
+// The engine seals it, because it may contain a secret that the agent received.
 func opaque(rec machine.Record) bool {
 	p, ok := rec.Event().(machine.AttemptProgress)
 	return ok && len(p.Blob) > 0
@@ -100,8 +100,8 @@ type RowEncoder struct {
 	last Link
 }
 
-// Follow reads the next stored rows of the run, so that Encode then encodes the row after them.
-// It returns an error if one of them is missing, was changed or was moved.
+// Follow checks the next stored rows of the run, so that Encode then encodes the row after them. It
+// returns an error if a row is missing, was changed or was moved.
 func (e *RowEncoder) Follow(rows []store.Row) error {
 	c := chain{Link: e.last, rows: e.next}
 	for _, row := range rows {

@@ -27,7 +27,8 @@ type Run struct {
 	Stored int64 // size of the journal in bytes
 
 	// The snapshot with which FoldShort began: the number of rows that the snapshot covers, their
-	// size in bytes, and the size of the snapshot in bytes. All are 0 if FoldShort has read all rows.
+	// size in bytes, and the size of the snapshot in bytes. All are 0 if FoldShort has read all
+	// rows.
 	Covered                     int32
 	CoveredBytes, SnapshotBytes int64
 	Refused                     *SnapshotError // why the snapshot is faulty; nil = FoldShort found no fault, or there is no snapshot
@@ -71,9 +72,9 @@ type Reader struct {
 	Defs   *Definitions
 }
 
-// Fold computes the state of a run from its loaded rows. If the parameter `scratch` is not nil, Fold
-// makes no records, which is much cheaper. Fold passes every event of the run, in order, to the
-// function in the parameter `each`. This parameter may be nil.
+// Fold computes the state of a run from its loaded rows. If the parameter `scratch` is not nil,
+// Fold makes no records, which is much cheaper. Fold passes every event of the run, in order, to
+// the function in the parameter `each`. This parameter may be nil.
 func (rd Reader) Fold(ctx context.Context, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
@@ -112,11 +113,11 @@ func (st *Run) foldAll(ctx context.Context, rd Reader, rows []store.Row, scratch
 	return st.whole()
 }
 
-// whole checks that no row is missing at the end of the journal. It compares the journal rows
-// with Head, the run's own row. Head has the number of the journal row that made an engine the
-// owner, and the status of the run after the last journal row. The store must have read Head
-// and the journal rows at the same moment. If a row is missing, whole returns a *RunError that
-// contains a *HistoryError.
+// whole checks that no row is missing at the end of the journal. It compares the journal rows with
+// the Head of the run. The Head has the number of the journal row that made an engine the owner,
+// and the status of the run after the last journal row. The store must have read the Head and the
+// journal rows at the same moment. If a row is missing, whole returns a *RunError that contains a
+// *HistoryError.
 func (st *Run) whole() error {
 	if st.Head.Fence >= st.chain.rows { // the row with the number Fence is missing
 		return broken(st.Head, st.chain.rows, faultTail)
@@ -166,8 +167,8 @@ func (st *Run) fold(ctx context.Context, rd Reader, row store.Row, scratch *Scra
 	return moving
 }
 
-// move replaces the workflow of the run with the workflow to which the run was moved. The parameters
-// are the fields of a model.Move.
+// move replaces the workflow of the run with the workflow to which the run was moved. The
+// parameters are the fields of a model.Move.
 func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, stepOf []int32) error {
 	next, err := defs.Workflow(ctx, store.WorkflowID(workflow))
 	if err != nil {

@@ -37,8 +37,8 @@ func (e *RunError) PublicName() string {
 // Unwrap returns the cause.
 func (e *RunError) Unwrap() error { return e.Err }
 
-// A SnapshotError says why an engine does not use the snapshot of a run. The run itself has no fault:
-// the engine reads the whole journal instead.
+// A SnapshotError says why an engine does not use the snapshot of a run. The run itself has no
+// fault: the engine reads the whole journal instead.
 type SnapshotError struct {
 	Run  string // public id
 	Next int32  // number of rows that the snapshot covers

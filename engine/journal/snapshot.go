@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// A Point describes a run after the first rows of its journal. It holds everything that is needed to
-// verify and to fold the later rows. EncodeSnapshot makes a snapshot of a Point.
+// A Point describes a run after the first rows of its journal. It holds everything that is needed
+// to verify and to fold the later rows. EncodeSnapshot makes a snapshot of a Point.
 type Point struct {
 	Run    status.RunID
 	Next   int32          // number of rows so far; at least 1
@@ -30,7 +30,8 @@ type Point struct {
 	Notes  Notes
 }
 
-// Notes are values that an engine collects from the events of a run, in addition to the run's state.
+// Notes are values that an engine collects from the events of a run, in addition to the run's
+// state.
 type Notes struct {
 	Sensitive []string    // sensitive strings of the run's variables and outputs, for redaction
 	Refusals  map[int]int // for each node, how many times in a row its call was not sent
@@ -40,16 +41,16 @@ type Notes struct {
 // not used: then the journal is read.
 const snapshotFormat = 1
 
-// snapshotBinding returns the bytes to which a snapshot is bound: its run and the number of rows that
-// it covers. The data cannot be used as another snapshot.
+// snapshotBinding returns the bytes to which a snapshot is bound: its run and the number of rows
+// that it covers. The data cannot be used as another snapshot.
 func snapshotBinding(run status.RunID, next int32) []byte {
 	b := binary.BigEndian.AppendUint64([]byte("snapshot\x00"), uint64(run))
 	return binary.BigEndian.AppendUint32(b, uint32(next))
 }
 
 // Snapped reports whether a snapshot can be made of a run with this link. A reader compares the
-// snapshot with the last row that the snapshot covers. So this row must have a tag if there is a key,
-// and otherwise a checksum.
+// snapshot with the last row that the snapshot covers. So this row must have a tag if there is a
+// key, and otherwise a checksum.
 func (l Link) Snapped(sealer crypt.Sealer) bool {
 	if sealer == nil {
 		return l.best == summed
@@ -88,8 +89,9 @@ func EncodeSnapshot(sealer crypt.Sealer, p *Point) ([]byte, error) {
 
 // Reasons why a snapshot is not used.
 var (
-	// errUnsealed is no sign of a fault: the state got its key after the snapshot was stored. But if
-	// the state had its key before the run began, foldFrom replaces it with errSnapshotChanged.
+	// errUnsealed is no sign of a fault: the state got its key after the snapshot was stored. But
+	// if the state had its key before the run began, foldFrom returns errSnapshotChanged and not
+	// errUnsealed.
 	errUnsealed = errors.New("it is not sealed, and the state has an encryption key")
 	// errOtherFormat is no sign of a fault: another version of the engine stored the snapshot.
 	errOtherFormat = errors.New("another version of the engine wrote it")
@@ -206,18 +208,19 @@ func (p *Point) follows(row store.Row) bool {
 
 // A Noter collects notes about the events of a run while the run is folded. Resume is called before
 // the first event, and replaces all notes. Its argument holds the notes about the events before a
-// snapshot; it is empty if the run is folded from its first row. If the rows do not fit the snapshot,
-// Resume is called a second time, with empty notes, and the events come again from the first row.
+// snapshot; it is empty if the run is folded from its first row. If the rows do not fit the
+// snapshot, Resume is called a second time, with empty notes, and the events come again from the
+// first row.
 type Noter interface {
 	Resume(Notes)
 	Note(machine.Event)
 }
 
 // FoldShort does the same as Fold for a run that was loaded with package snapshots. It begins with
-// the snapshot, and folds only the rows after it. If the snapshot cannot be used, FoldShort reads all
-// rows of the run from the store, because only the journal counts. If the reason may be a fault, it
-// sets Run.Refused. Two reasons are no fault: the state got its encryption key later, or another
-// version of the engine wrote the snapshot.
+// the snapshot, and folds only the rows after it. If the snapshot cannot be used, FoldShort reads
+// all rows of the run from the store, because only the journal counts. If the reason may be a
+// fault, it sets Run.Refused. Two reasons are no fault: the state got its encryption key later, or
+// another version of the engine wrote the snapshot.
 func (rd Reader) FoldShort(ctx context.Context, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	if l.Snapshot == nil {
 		noter.Resume(Notes{})

@@ -23,9 +23,9 @@ type Verified struct {
 }
 
 // Verify checks the histories of runs. It returns one result for each run that exists, by ascending
-// id. If the parameter `sealer` is nil, Verify does not check tags. Verify does not notice two things
-// (decision 0020): that a whole run was removed; and that the last rows were removed, if the run's
-// own row was changed to fit.
+// id. If the parameter `sealer` is nil, Verify does not check tags. There are two changes that
+// Verify does not notice (decision 0020). The first: a whole run was removed. The second: the last
+// rows of a run were removed, and the Head of the run was changed to fit.
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {

@@ -42,7 +42,8 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 // outcome of the step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
-	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
+	// An undo before another attempt is not needed: this attempt has succeeded.
+	d.undoing().abandon(i)
 	n := d.edit(i)
 	if !d.step(n).Do.ReadOnly {
 		n.Done = true
@@ -86,9 +87,9 @@ func (d answers) postconditions(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// refusal reports whether the condition of a fail_when block is true for a result. Then the result
-// is a definite failure, and refusal also returns this failure. It checks only results of calls of
-// the step's action, and outputs that a lookup found.
+// refusal reports whether the condition of a fail_when block is true for a result. Such a result is
+// a definite failure, which refusal also returns. The method checks only results of calls of the
+// step's action, and outputs that a lookup found.
 func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
 	n := d.get(i)
 	list := d.step(n).FailWhen
@@ -130,7 +131,7 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	if a.Kind == model.CallDo {
 		handover(d).failed(ev)
 	}
-	d.wish(n, a.Kind, ev.RetryAfter)
+	d.noteRetryAfter(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
 	if ev.Permanent {
 		m.Kind = model.MissPermanent
@@ -141,8 +142,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
-// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the failure.
-// Such a result of a lookup means that the earlier call had no effect.
+// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the
+// failure. Such a result of a lookup means that the earlier call had no effect.
 func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	if a.Kind == model.CallLookup {
 		d.edit(ev.Attempt.Node).Fwd.Blame(m)
@@ -154,9 +155,9 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	}, a)
 }
 
-// wish records the pause that the agent wants before the next call (retry_after). The parameter
-// `after` is this pause; if it is 0, wish does nothing.
-func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
+// noteRetryAfter records the pause that the agent wants before the next call (retry_after). The parameter
+// `after` is this pause; if it is 0, noteRetryAfter does nothing.
+func (d answers) noteRetryAfter(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
 	}
@@ -172,7 +173,7 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
-	d.wish(n, a.Kind, ev.RetryAfter)
+	d.noteRetryAfter(n, a.Kind, ev.RetryAfter)
 	if a.Kind == model.CallUndo {
 		n.UndoDoubt++
 	}
@@ -182,8 +183,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
-// gotNotDone handles the answer of a lookup if it says: no call with the idempotency key had an
-// effect. From a call that is not a lookup, this is a bad reply, and the outcome is unknown.
+// gotNotDone handles the answer that no call with the idempotency key had an effect. Only a lookup
+// can have this answer. If another call has it, this is a bad reply, and the outcome is unknown.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
@@ -250,7 +251,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	if m.Kind == model.MissUnknown && d.step(n).Do.ReadOnly {
 		m.Kind = model.MissFailed // a read-only action has no effect that could be unknown
 	}
-	if n.Undo != model.UndoNone { // the run has turned back; wait until no attempt of the node is open
+	// The run has turned back; wait until no attempt of the node is open.
+	if n.Undo != model.UndoNone {
 		if !n.Open() {
 			d.caller().rest(i)
 			n.Fwd.Blame(m)
@@ -320,8 +322,9 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). An AttemptProgress without
-// data is a heartbeat: it changes no checkpoint, and only makes the heartbeat_timeout start again.
+// progress records a checkpoint of a running call (S82). If the Blob of the AttemptProgress is nil,
+// the event is a heartbeat: it only makes the heartbeat_timeout start again. A checkpoint does
+// this, too.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -329,11 +332,11 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 	n := d.edit(ev.Attempt.Node)
 	a := n.Find(ev.Attempt.Call)
-	d.caller().hear(n, a)
+	d.caller().restartSilence(n, a)
 	if ev.Blob == nil {
 		return
 	}
-	if d.passesOver(n, a.Kind) {
+	if d.dropsCheckpoint(n, a.Kind) {
 		ev.Blob = nil
 		d.event = ev
 		return
@@ -352,8 +355,9 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// remember records in node i what remains of the effects of a child run of this node. The same child run
-// may answer twice, for the call that started it and for its undo, so each element counts only once.
+// remember records in node i what remains of the effects of a child run of this node. The same
+// child run may answer twice, for the call that started it and for its undo, so each element counts
+// only once.
 func (d answers) remember(i int, kept status.Kept) {
 	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
 		n := d.edit(i)
@@ -383,10 +387,10 @@ func (d answers) isOpen(id AttemptID) bool {
 	return a != nil && a.Status == model.AttemptOpen
 }
 
-// passesOver reports whether a checkpoint must be dropped, because the run has reached a
+// dropsCheckpoint reports whether a checkpoint must be dropped, because the run has reached a
 // ceiling. Such a checkpoint counts only as a heartbeat. The first checkpoint of a node is
 // always recorded, because it says that the step has an effect.
-func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
+func (d answers) dropsCheckpoint(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {
 		first = n.UndoPoint == 0 && len(n.UndoBlob) == 0

@@ -25,8 +25,8 @@ type Change struct {
 	nodes []*model.Node
 }
 
-// Apply applies the record to the state. The result is the same as that of State.Apply, but
-// Apply does not compute the change again. If the record is Empty, Apply does nothing.
+// Apply applies the record to the state. The result is the same as that of State.Apply, but this
+// method does not compute the change again. If the record is Empty, Apply does nothing.
 func (c *Change) Apply() {
 	if !c.empty {
 		c.s.apply(c)
@@ -50,13 +50,15 @@ func (c *Change) Before() *model.Run { return &c.s.run }
 // After returns the run as it is after the record.
 func (c *Change) After() *model.Run { return &c.run }
 
-// Nodes returns all nodes as they were before the record.
+// Nodes returns all nodes as they were before the record. The result is correct only until Apply
+// changes the state.
 func (c *Change) Nodes() []*model.Node { return c.s.nodes }
 
 // Len returns the number of nodes that change.
 func (c *Change) Len() int { return len(c.patches) }
 
-// Node returns the number of the k-th changed node, and this node before and after the record.
+// Node returns the number of the k-th changed node, and this node before and after the record. The
+// result `was` is correct only until Apply changes the state.
 func (c *Change) Node(k int) (i int, was, now *model.Node) {
 	i = c.patches[k].Node
 	return i, c.s.before(i), c.now(k)
@@ -123,9 +125,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state by the parameter `now`. If nodes of its steps or queues of
-// its agents are missing in the state, installRun adds them. The parameter `at` is the time of the
-// record. The parameter `vars` is true if the record changes the variables.
+// installRun replaces the run of the state by the parameter `now`. If nodes of its steps or queues
+// of its agents are missing in the state, installRun adds them. The parameter `at` is the time of
+// the record. The parameter `vars` is true if the record changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -172,9 +174,8 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after a record with the patch p. If the record was decided on
-// this state, p already has the complete node. Otherwise p has only the changed fields, and the
-// method `after` computes the complete node.
+// after returns the complete node as it is after a record with the patch p. It is not needed for a
+// record that was decided on this state: the field To of such a patch is the complete node already.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {
@@ -188,7 +189,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 }
 
 // resolveNode sets each value of a node that is a reference to another value of the run. It does so
-// only in the fields whose bits are in the parameter `mask`. Other fields have their values already.
+// only in the fields whose bits are in the parameter `mask`. Other fields have their values
+// already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {

@@ -32,8 +32,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// noteMayWork records that the agent may still work on the attempt `a` of node n until complete-by plus
-// grace. A call for a child run needs no such time, because another call finds the same run.
+// noteMayWork records that the agent may still work on the attempt `a` of node n until complete-by
+// plus grace. A call for a child run needs no such time, because another call finds the same run.
 func (d caller) noteMayWork(n *model.Node, a *model.Attempt) {
 	if !d.isChild(n, a.Kind) {
 		n.MayWorkUntil = max(n.MayWorkUntil, a.CompleteBy.Add(grace))
@@ -41,8 +41,8 @@ func (d caller) noteMayWork(n *model.Node, a *model.Attempt) {
 }
 
 // attach sends the open calls for the child run of node i again, after a takeover. A call for a
-// child run finds the child by its key. So it is the same attempt, and its answer counts once.
-// attach returns false if the node has no such call.
+// child run finds the child by its key. So the call that is sent again belongs to the same attempt,
+// and the answer counts once. attach returns false if the node has no such call.
 func (d caller) attach(i int) bool {
 	n, any := d.get(i), false
 	turned := n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot || d.overstayed(n)
@@ -55,8 +55,8 @@ func (d caller) attach(i int) bool {
 		inv := d.invocation(i, a.Kind, d.action(n, a.Kind), int(a.Number), a.CompleteBy)
 		inv.Attempt.Call = int(a.Call)
 		inv.NoCompensate = d.run.NoUndo && turned && a.Kind == model.CallDo
-		if d.run.Paused && d.step(n).Child.Group {
-			inv.Paused, inv.PauseReason = true, d.run.PauseWhy
+		if d.step(n).Child.Group && holdsGroups(&d.run) {
+			inv.Pause = d.pauseOfGroup(i, a)
 		}
 		d.commands = append(d.commands, inv)
 		if !turned && waitsForChild(a) {
@@ -69,25 +69,27 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// pauseGroups makes the runs of all groups follow the pause of this run, or its end: a group is a part
-// of its run. Child runs of other steps are runs of their own, so they are not paused.
-func (d caller) pauseGroups(on bool, reason string) {
-	for i := range d.count() {
-		n := d.get(i)
-		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
-			continue
-		}
-		for _, a := range n.Attempts {
-			if a.Status == model.AttemptOpen && d.isChild(n, a.Kind) {
-				d.commands = append(d.commands, PauseChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, On: on, Reason: reason})
-			}
-		}
-	}
+// holdsGroups reports whether no step in a group of the run may start, because the run is paused or
+// parked. The steps of a group belong to the run around the group, so they start only while the
+// steps of that run may start.
+func holdsGroups(r *model.Run) bool {
+	return r.Paused || r.Parked && r.Phase == model.PhaseForward
 }
 
-// outlast is called when the time for the child run of node i is over. Only the end of the child says
-// whether it has an effect. So the call stays open, and the child is asked to turn back. outlast
-// returns false if no call for a child run is open.
+// pauseOfGroup returns the command that makes the run of a group follow this run. If this run is
+// paused or parked, the command pauses the group. If not, the command ends the pause of the group.
+// The attempt `a` of node i waits for the run of the group.
+func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
+	p := PauseChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, On: holdsGroups(&d.run)}
+	if p.Parked = p.On && !d.run.Paused; !p.Parked {
+		p.Reason = d.run.PauseWhy
+	}
+	return p
+}
+
+// outlast is called when the time for the child run of node i is over. Only the end of the child
+// says whether it has an effect. So outlast keeps the call open, and asks the child to turn back.
+// outlast returns false if no call for a child run is open.
 func (d caller) outlast(i int) bool {
 	if n := d.get(i); d.step(n).Child == nil || n.Undo == model.UndoActive || !n.Open() {
 		return false
@@ -110,12 +112,12 @@ func (d caller) outlast(i int) bool {
 }
 
 // overstays reports whether the attempt `a` is a call for a child run that stays open although its
-// time is over. The complete-by shows this: only the method `outlast` sets it to a time that is more
-// than childTimeout after the start of the call.
+// time is over. The complete-by shows this: only the method `outlast` sets it to a time that is
+// more than childTimeout after the start of the call.
 func overstays(a *model.Attempt) bool { return a.CompleteBy > a.Started.Add(childTimeout) }
 
-// overstayed reports whether the time of the last call for the child run of node n was over before the
-// child ended.
+// overstayed reports whether the time of the last call for the child run of node n was over before
+// the child ended.
 func (d caller) overstayed(n *model.Node) bool {
 	a := n.Find(int(n.Newest(model.CallDo)))
 	return a != nil && d.step(n).Child != nil && overstays(a)
@@ -132,9 +134,9 @@ func (d caller) rest(i int) {
 	}
 }
 
-// hear is called when an agent has given a sign of life for the attempt `a`, and when the
+// restartSilence is called when an agent has given a sign of life for the attempt `a`, and when the
 // attempt starts. It makes the heartbeat_timeout of the attempt start again.
-func (d caller) hear(n *model.Node, a *model.Attempt) {
+func (d caller) restartSilence(n *model.Node, a *model.Attempt) {
 	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
 		return
 	}
@@ -190,8 +192,8 @@ func (d caller) stop(i int) {
 	}
 }
 
-// stopping returns the command that stops the attempt `id`, as the run ends. Everything in it follows
-// from the state of the run. So the next owner repeats the same command after a takeover.
+// stopping returns the command that stops the attempt `id`. All fields of the command follow from
+// the state of the run. So the next owner repeats the same command after a takeover.
 func (d caller) stopping(id AttemptID) Stop {
 	if r := &d.run; r.NoUndo {
 		return Stop{Attempt: id, NoCompensate: true, Reason: r.Failure.Message}
@@ -266,14 +268,14 @@ func (d caller) lookUp(i int) {
 	d.launch.push(i)
 }
 
-// waitsForChild reports whether the attempt `a` of a step with a child run is open, and its time is not
-// over.
+// waitsForChild reports whether the attempt `a` of a step with a child run is open, and its time is
+// not over.
 func waitsForChild(a *model.Attempt) bool {
 	return a.Status == model.AttemptOpen && a.Kind == model.CallDo && !overstays(a)
 }
 
-// bound returns the command that tells the child run of the attempt `a` of node i until when the parent
-// waits.
+// bound returns the command that tells the child run of the attempt `a` of node i until when the
+// parent waits.
 func bound(i int, a *model.Attempt) BoundChild {
 	return BoundChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, Until: a.CompleteBy.Time()}
 }

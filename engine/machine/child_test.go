@@ -128,14 +128,14 @@ func TestPauseGoesDownToGroups(t *testing.T) {
 	p.event(machine.TakenOver{By: 2, From: 1}, "do c", "do g")
 	for _, cmd := range p.last.Commands() {
 		inv, _ := cmd.(machine.Invoke)
-		if got := inv.Paused && inv.PauseReason == "audit"; got != (inv.Attempt == p.call("g", 0).Attempt) {
+		if got := inv.Pause.On && inv.Pause.Reason == "audit"; got != (inv.Attempt == p.call("g", 0).Attempt) {
 			t.Errorf("after a takeover the call of %s says paused: %t", p.node(inv), got)
 		}
 	}
 	p.event(resume, "do after", "resume g")
 	p.event(machine.TakenOver{By: 3, From: 2}, "do after", "do c", "do g")
 	for _, cmd := range p.last.Commands() {
-		if inv, _ := cmd.(machine.Invoke); inv.Paused {
+		if inv, _ := cmd.(machine.Invoke); inv.Pause.On {
 			t.Errorf("after the pause the call of %s says that the run is paused", p.node(inv))
 		}
 	}
@@ -240,9 +240,11 @@ func TestNobodyExtendsTheTimeOfAParent(t *testing.T) {
 	p.wait(second(60), "alert overdue").event(retry).refused("waits no longer")
 	p.event(machine.CompensateRequested{By: "ann"}).is("failed")
 
-	// The deadline of the child's own workflow comes first: a person may extend that.
+	// The deadline of the child's own workflow comes first: a person may extend that, up to the time
+	// until which the parent waits.
 	p = startChild(t, flow(do("a"), manual, runDeadline(second(10))), until, "do a").permanent("a", "declined", "alert parked")
-	p.wait(second(10), "alert overdue").event(retry, "do a")
+	p.wait(second(10), "alert overdue").event(retry).refused("the parent o-42 does not wait so long: retry without")
+	p.event(machine.RetryRequested{By: "ann", Extend: second(30)}, "do a")
 }
 
 // The journal of a child run, as the first engine that knew child runs wrote it, folds to the same

@@ -114,8 +114,8 @@ func (d verbs) unready(step int) {
 	}
 }
 
-// takeBack removes what a person stated about node i. Then the outcome of the node is unknown
-// again, as before the statement.
+// takeBack removes what a person stated about node i. After that, the outcome of the node is
+// unknown again, as before the statement.
 func (d verbs) takeBack(i int) {
 	n := d.edit(i)
 	ended := n.Stated == model.StatedEnd
@@ -201,8 +201,8 @@ func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 type mover struct{ *decider }
 
 // migrated moves the run to another definition. The nodes keep their numbers, their results and
-// their idempotency keys. Steps that are new and steps that start again may become ready. But
-// this decision starts no call, because the engine must first load the agents of the new definition.
+// their idempotency keys. Steps that are new and steps that start again may become ready. But this
+// decision starts no call, because the engine must first load the agents of the new definition.
 func (d mover) migrated(ev Migrated) {
 	nodes := make([]*model.Node, len(d.s.nodes))
 	for i := range nodes {
@@ -213,12 +213,9 @@ func (d mover) migrated(ev Migrated) {
 		d.verbs().refuse("migrate", ev.By, "%s", moreOf(plan.Refusals))
 		return
 	}
-	switch {
-	case !plan.NewDeadline:
-	case bounds(d).byParent(): // the parent of this child run still waits only until then
-		d.run.Deadline = model.Earliest(plan.Deadline, d.run.Deadline)
-	default:
-		d.run.Deadline, d.run.Overdue = plan.Deadline, false
+	if plan.NewDeadline {
+		_, until := bounds(d).ownAndUntil()
+		bounds(d).set(plan.Deadline, until)
 	}
 	if vars := (model.StoredValue{V: plan.Vars}); !model.SameStored(vars, d.run.Vars) {
 		d.run.Vars = vars
@@ -228,7 +225,6 @@ func (d mover) migrated(ev Migrated) {
 	for _, s := range plan.Steps {
 		d.moveNode(s)
 	}
-	d.caller().boundChildren()
 	d.relaunch()
 	d.recount()
 	if d.run.Parked && !d.anyFailed() {

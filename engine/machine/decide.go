@@ -10,8 +10,9 @@ import (
 
 // Decide returns the record of an event: which steps end and start, and which calls and alerts
 // follow. First it expires all deadlines and attempts that are due by in.At. Then it handles
-// the event. For the same input it returns the same record. Decide does not change the run: the
-// caller commits the record and then applies it.
+// the event. Only the events AttemptDeferred and EngineLost are handled before anything expires.
+// For the same input, Decide returns the same record. Decide does not change the run: the caller
+// commits the record and then applies it.
 //
 // Decide may be called with any event. An event that does not fit the state changes nothing: for
 // example, the first event of a run must be Started. The caller need not commit a record that is
@@ -41,6 +42,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		d.live()
 	}
 	d.advance()
+	d.caller().leadChildren()
 	return d.record()
 }
 
@@ -183,11 +185,11 @@ func (d *decider) record() Record {
 	return r
 }
 
-// lastAlerts returns the commands of the decision without needless alerts. It removes all alerts of
-// one kind except the last. It also removes an alert if the reason for the alert does not exist any
-// more at the end of the decision. If the run needed a person before the decision and still needs
-// one, there is no new alert. The person who sent the verb learns from the answer to the verb that
-// the run still needs a person (I9).
+// lastAlerts returns the commands of the decision without needless alerts. If there are several
+// alerts of one kind, it keeps only the last of them. It also removes an alert if the reason for
+// the alert does not exist any more at the end of the decision. If the run needed a person before
+// the decision and still needs one, there is no new alert. If the event is a verb, the person who
+// sent it learns from the answer that the run still needs a person (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

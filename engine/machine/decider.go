@@ -19,18 +19,17 @@ type Input struct {
 	// Next is the workflow to which the event Migrated moves the run; nil = this engine cannot read
 	// that workflow, or the event is not a Migrated.
 	Next *dsl.Workflow
-	// Past is the ended run that Started.From names. If a Started names a run, and Past is nil or the
-	// run cannot be restarted (moving.Restart), the decision changes nothing.
+	// Past is the ended run that Started.From names. If a Started names a run, and Past is nil or
+	// the run cannot be restarted (moving.Restart), the decision changes nothing.
 	Past *moving.Past
 	// Ceilings limits the size of the run. The field Journal is the present size of the run's
 	// journal in the store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
-	// Allowance limits the total cost of all expressions of the decision. If it is nil, only
-	// the limit of each single expression applies. If the allowance is used up (Over), the
-	// next expression fails with expression_error, and so does its step. Then a caller that
-	// gave less than MaxDecisionCost must drop the record and decide again with a larger
-	// allowance.
+	// Allowance limits the total cost of all expressions of the decision. If it is nil, only the
+	// limit of each single expression applies. If the allowance is used up (Over), the next
+	// expression fails with expression_error, and so does its step. A caller that gave less than
+	// MaxDecisionCost must drop such a record, and decide again with a larger allowance.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may use again. If it is nil, the decision allocates
 	// new memory.
@@ -45,10 +44,10 @@ const MaxDecisionCost = 10_000_000_000
 // A Slot says how many calls of one agent can start at the moment of a decision.
 type Slot struct {
 	Free int // number of calls that may start now
-	// Other runs in this engine may have steps that wait for the agent. Yield is the highest priority
-	// of these steps; 0 = there are none, or all have priority 0. A step with a lower priority leaves
-	// the free slots to these steps. But after a SlotsFreed the first step may start, because the
-	// engine sends this event to the run whose turn it is.
+	// Other runs in this engine may have steps that wait for the agent. Yield is the highest
+	// priority of these steps; 0 = there are none, or all have priority 0. A step with a lower
+	// priority leaves the free slots to these steps. But after a SlotsFreed the first step may
+	// start, because the engine sends this event to the run whose turn it is.
 	Yield int
 	// Time before which no call can start, such as the next probe of an open circuit. If it is
 	// zero, calls wait only until a slot becomes free.
@@ -59,9 +58,9 @@ type Slot struct {
 	Down bool
 }
 
-// A Scratch holds memory that several decisions use, one after the other, to save allocations.
-// The zero Scratch is ready to use. Only one goroutine at a time may use a Scratch. The
-// records that Decide returns never point into it.
+// A Scratch holds memory that several decisions use, one after the other, to save allocations. The
+// zero Scratch is ready to use. Only one goroutine at a time may use a Scratch. The records that
+// Decide returns never point into a Scratch.
 type Scratch struct {
 	d decider
 }
@@ -115,8 +114,9 @@ type decider struct {
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
-	arrived  []signal // signals that the event of this decision brings
-	returned []signal // signals that belonged to a group which has no run, and are early signals again
+	arrived []signal // signals that the event of this decision brings
+	// Signals that belonged to a group which has no run, and are early signals again.
+	returned []signal
 	// Numbers of the signals that ended a wait in this decision, or were handed over to a group.
 	taken map[int32]bool
 
@@ -125,7 +125,8 @@ type decider struct {
 	still bool // this decision may start no call, because the engine must first load the new agents
 
 	used []use // slots that this decision has taken, by agent
-	// Agents whose call the engine did not send, as the event of this decision says (AttemptDeferred).
+	// Agents whose call the engine did not send, as the event of this decision says
+	// (AttemptDeferred).
 	deferred []string
 
 	// Node number + 1 of the for_each step whose instances the method `passAll` is ending now.
@@ -162,7 +163,7 @@ func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 // slot is free if Input.Slots lists it as free and this decision has not taken it.
 type slots struct{ *decider }
 
-// caller begins and ends attempts of nodes. It does not decide what happens after an
+// caller begins and ends attempts of nodes. The type caller does not decide what happens after an
 // attempt: the types forward and undoing do that.
 type caller struct{ *decider }
 
@@ -223,8 +224,9 @@ type seen struct {
 	step     int32         // index of the step whose settings are in the field `settings`
 	settings *dsl.Settings // settings of the step in the field `step`; nil = not evaluated yet
 
-	undo         undoInputs    // values with which the field `undoSettings` was computed
-	undoSettings *dsl.Settings // settings for the undo of the node in undo.n; nil = not evaluated yet
+	undo undoInputs // values with which the field `undoSettings` was computed
+	// Settings for the undo of the node in undo.n; nil = not evaluated yet.
+	undoSettings *dsl.Settings
 }
 
 // An undoInputs holds the values on which the settings of a node's undo may depend. While they
@@ -273,7 +275,7 @@ func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
 
-// runState returns the state of the run. It computes the state from fields of the run such as
+// runState returns the status of the run. It computes the status from fields of the run such as
 // Parked and Paused.
 func (d *decider) runState() status.RunState {
 	r := &d.run
@@ -340,8 +342,8 @@ func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 // ceilings returns the ceilings that apply to this decision.
 func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 
-// exceeded reports whether the run has reached a ceiling, and returns the failure for this.
-// Then no step of the run may begin or make another attempt.
+// exceeded reports whether the run has reached a ceiling, and returns the failure for this. If the
+// run has reached one, no step of it may begin or make another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {

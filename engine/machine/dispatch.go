@@ -23,7 +23,8 @@ func (d caller) call(i int) {
 		kind = model.CallDo
 		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == model.CallDo && n.Fwd.Rest > d.at { // an answer to an older attempt has asked for a pause
+	// An answer to an older attempt has asked for a pause.
+	if kind == model.CallDo && n.Fwd.Rest > d.at {
 		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
@@ -61,8 +62,8 @@ func (d caller) call(i int) {
 	d.start(i, kind, asked)
 }
 
-// lookupInput evaluates the input of a lookup that calls another action than the step. For any other
-// call, it returns null.
+// lookupInput evaluates the input of a lookup that calls another action than the call that it asks
+// about. For any other call, it returns null.
 func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, error) {
 	step := d.step(n)
 	switch {
@@ -93,7 +94,8 @@ func (d caller) cannotAsk(i int, kind model.CallKind) {
 }
 
 // start opens an attempt of node i, and adds the command that calls the agent. The parameter
-// `asked` is the input of a lookup that calls another action than the step; null = any other call.
+// `asked` is the result of lookupInput: the input of a lookup that calls another action; null for
+// any other call.
 func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n := d.edit(i)
 	act := d.action(n, kind)
@@ -109,7 +111,8 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 		handover(d).give(i)
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // from now on no person can correct the outcome that a person stated
+	// From now on no person can correct the outcome that a person stated.
+	n.Stated = model.StatedNothing
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -123,7 +126,8 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // a CallLearn repeats the forward call for its output; Total does not count it
+		// A CallLearn repeats the forward call for its output; Total does not count it.
+		if kind != model.CallLearn {
 			t.Total++
 		}
 	}
@@ -133,7 +137,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n.Attempts = append(n.Attempts, model.Attempt{
 		Call: n.Calls, Kind: kind, Number: number, Started: d.at, CompleteBy: by, Gen: n.Gen,
 	})
-	d.hear(n, &n.Attempts[len(n.Attempts)-1])
+	d.restartSilence(n, &n.Attempts[len(n.Attempts)-1])
 	d.slots().take(act.Agent)
 	inv := d.invocation(i, kind, act, int(number), by)
 	if kind.Purpose() == sdk.PurposeLookup && !asked.IsNull() {
@@ -206,8 +210,8 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	return inv
 }
 
-// input evaluates the input of a node. If the input uses the idempotency key of the call, input
-// evaluates the key, too.
+// input evaluates the input of a node. If the input uses the idempotency key of the call, the
+// method `input` evaluates the key, too.
 func (d caller) input(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 	step := d.step(n)
 	if !step.Do.Keyed {
@@ -230,8 +234,8 @@ func (d caller) input(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 	return step.Input(&keyed)
 }
 
-// given returns the arguments that node n gives to a declared action, if the run must store them;
-// null = it need not.
+// given returns the arguments that node n gives to a declared action, if the run must store them.
+// It returns null if the run need not store them.
 func (d caller) given(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 	if f := d.step(n).Given; f != nil {
 		return f(scope)
@@ -251,8 +255,8 @@ func (d caller) prepare(i int) bool {
 	step, scope := d.step(n), d.scope(n)
 	for _, c := range step.Pre {
 		if m, ok := checkCondition(c, scope, "precondition"); !ok {
-			// The failure counts as an attempt, so that a step with `on =
-			// ["precondition_failed"]` does not repeat for ever.
+			// The failure counts as an attempt, so that a step with
+			// `on = ["precondition_failed"]` does not repeat for ever.
 			d.edit(i).Fwd.Attempt++
 			d.run.Begin()
 			d.forward().missed(i, m)

@@ -8,13 +8,14 @@ import (
 )
 
 // keptScratch is the largest capacity of a list, in items, that a Scratch keeps for the next
-// decision. It drops larger lists.
+// decision. A Scratch drops larger lists.
 const keptScratch = 256
 
 // A draft holds the nodes that a decision has changed or added.
 type draft struct {
 	list []edited
-	// position of each node in the field `list`, by node number; nil = only few nodes
+	// Position of each node in the field `list`, by node number; nil = the list has at most
+	// shortDraft nodes.
 	index map[int]int
 	mores []*model.More // memory for the More of each node of the draft; reused by later decisions
 	given int           // number of entries of the field `mores` that this decision uses

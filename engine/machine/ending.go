@@ -29,7 +29,8 @@ func (d ending) park(f dsl.Failure) {
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
-	if r.Turning { // the run was about to turn back; the operator decided to continue forward instead
+	// The run was about to turn back; the operator decided to continue forward instead.
+	if r.Turning {
 		r.Turning, r.Cancel, r.NoUndo = false, false, false
 	}
 	r.Parked, r.ParkedAt = false, 0
@@ -62,8 +63,8 @@ func (d ending) reopen(i int) {
 }
 
 // conclude ends the run if no work is left. If work is left, but no node can continue without a
-// person, conclude parks the run. If the run is being undone, it instead raises the alert that
-// the compensation has failed.
+// person, conclude parks a run that goes forward. For a run that is being undone, it raises the
+// alert that the compensation has failed.
 func (d ending) conclude() {
 	r := &d.run
 	switch {
@@ -164,10 +165,10 @@ func (d ending) evaluateOutputs() {
 
 // Lost returns the record that parks a run because engines died while they read or decided it. For
 // a run that has not ended, Decide makes the same record for the event EngineLost. Lost does not
-// need the whole state. It needs only the run's state in the store, which is the parameter `was`.
-// So its caller need not read the journal: reading it may be the reason why the engines died. The
-// parameter `at` must not be before the run's last record. If the run already needs a person, its
-// state stays the same and the record raises no alert.
+// need a State. It needs only the status of the run in the store, which is the parameter `was`. So
+// the caller need not read the journal: reading the journal may be the reason why the engines died.
+// The parameter `at` must not be before the run's last record. If the run already needs a person,
+// its status stays the same and the record raises no alert.
 //
 // Only the store keeps other engines away from such a run (store.Hands.Suspects). In this
 // package, the run behaves like a paused run: answers count and deadlines pass. It continues

@@ -24,39 +24,43 @@ type AttemptID struct {
 
 // Started says that an engine accepted a run. It is the event of the first record (S14).
 type Started struct {
-	RunID     status.RunID // internal id of the run
-	Name      string       // public id of the run
-	Key       string       // value of unique.key; "" = the workflow has no unique key
-	Vars      dsl.Value
-	Trigger   string // how the run was started: "manual", "submitted", "notify", or a text of cron.Trigger
+	RunID status.RunID // internal id of the run
+	Name  string       // public id of the run
+	Key   string       // value of unique.key; "" = the workflow has no unique key
+	Vars  dsl.Value
+	// How the run was started: "manual", "submitted", "notify", or a text of cron.Trigger.
+	Trigger   string
 	StartedBy string // the person who started the run; only for display
 
 	// Only for a child run: the run and the step that started it. The step waits until the time
 	// Until; zero = without a limit. Until is also the deadline of the child, unless the child's
 	// workflow sets an earlier one.
-	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
-	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
+	Parent status.RunID // internal id of the parent; 0 = the run is no child run
+	// ParentName is the public id of the parent. ParentStep is the name of the parent's step or
+	// instance.
+	ParentName, ParentStep string
 	Until                  time.Time
-	// Void is true if the parent has turned back before it started the child. Then the child begins no
-	// step and ends as cancelled at once. The child is recorded, so that a start that arrives late
-	// finds the recorded run, and starts nothing.
+	// Void is true if the parent has turned back before it started the child. Such a child begins
+	// no step and ends as cancelled at once. The child is recorded, so that a start that arrives
+	// late finds the recorded child, and starts nothing.
 	Void bool
-	// Signals are the early signals for the run of a group, which the run around the group has kept.
-	// Decide gives them new numbers. nil = there are none. They are written only for a child run.
+	// Signals are the early signals for the run of a group, which the run around the group has
+	// kept. Decide gives them new numbers. nil = there are none. Only a child run can have such
+	// signals.
 	Signals []signal
 	Line    line.Line
 	// Waits is true if the run must wait for a place, or until the run that holds its unique key
 	// has ended. Its steps start after a SlotsFreed with Admitted.
 	Waits bool
-	// StartBy is the time by which the first step must begin. Otherwise the run fails with
-	// not_started; zero = no such time (S65).
+	// StartBy is the time by which the first step must begin; zero = there is no such time. If no
+	// step has begun by then, the run fails with not_started (S65).
 	StartBy time.Time
 	// From is only set for a run that takes over results of an ended run. The record of the start
 	// holds all that the run takes over (Input.Past). The store accepts only one such run for each
 	// ended run.
 	From moving.From
-	// Where the replies of the run go, such as table:orders, and the text that each reply repeats. A
-	// child run has no replies. ReplyTo "" = the run has no replies.
+	// Where the replies of the run go, such as table:orders, and the text that each reply repeats.
+	// A child run has no replies. ReplyTo "" = the run has no replies.
 	ReplyTo, Correlation string
 }
 
@@ -65,7 +69,8 @@ type Started struct {
 type AttemptOK struct {
 	Attempt AttemptID
 	Output  dsl.Value
-	Kept    status.Kept // only for a call that starts or undoes a child run: what remains of its effects
+	// Only for a call that starts or undoes a child run: what remains of its effects.
+	Kept status.Kept
 }
 
 // AttemptFailed says that a call failed definitely: the agent guarantees that nothing was done
@@ -76,8 +81,9 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool // the agent says that another attempt would fail, too
 	RetryAfter time.Duration
-	Data       dsl.Value   // data that the agent sent (error.data); null = no data
-	Kept       status.Kept // only for a call that starts a child run: what remains of its effects
+	Data       dsl.Value // data that the agent sent (error.data); null = no data
+	// Only for a call that starts a child run: what remains of the child's effects.
+	Kept status.Kept
 }
 
 // AttemptUnknown says that the outcome of a call is unknown: the agent was lost, gave a bad
@@ -118,12 +124,12 @@ type AttemptProgress struct {
 // expire, and pauses end. Only the Supervisor delivers this event (S37, S44).
 type TimePassed struct{}
 
-// SlotsFreed says that agents may have free slots, so held steps try to start again. If Admitted
-// is true, it also starts a run that waited for a place or for its unique key.
+// SlotsFreed says that agents may have free slots, so held steps try to start again. If Admitted is
+// true, the event also starts a run that waited for a place or for its unique key.
 type SlotsFreed struct {
 	// Admitted is true if the concurrency limit of the workflow has a place for the run, and the
-	// unique key of the run is free. Then a waiting run starts its steps. The store commits the
-	// record only if there is still a place and the key is still free (Record.Admits).
+	// unique key of the run is free. In this case a waiting run starts its steps. The store commits
+	// the record only if there is still a place and the key is still free (Record.Admits).
 	Admitted bool
 }
 
@@ -138,7 +144,7 @@ type TakenOver struct {
 // EngineLost parks a run because several engines, one after the other, ended while they read
 // or decided the run. The event changes nothing if the run is already parked for this reason,
 // or has ended. An engine that takes over such a run does not read the journal: the function Lost
-// makes the record without it.
+// makes the record without the journal.
 type EngineLost struct {
 	Deaths int    // number of engines that died; 0 = none, and Why gives another reason
 	Why    string // the reason, for people
@@ -151,8 +157,8 @@ type CancelRequested struct {
 	By, Reason   string
 	// Code is the code of the run's failure, such as naming.CodeReplaced; "" = CodeCancelled.
 	Code string
-	// Number of the message that holds the verb, so that the person who sent it finds the
-	// answer; 0 = none.
+	// Ask is the number of the message that holds the verb; 0 = there is no message. With this
+	// number, the person who sent the verb finds the answer.
 	Ask int64
 }
 
@@ -169,11 +175,12 @@ type ResumeRequested struct {
 	Ask        int64
 }
 
-// ParentWaits says until when the parent of a child run waits now, because the deadline of the parent
-// has changed. Only the engine sends it. If it arrives twice, the second one changes nothing.
+// ParentWaits says until when the parent of a child run waits now, because the deadline of the
+// parent has changed. Only the engine sends it. If it arrives twice, the second one changes
+// nothing.
 type ParentWaits struct {
-	Until time.Time
-	By    string // public id of the parent
+	Until time.Time // time until which the parent waits now
+	By    string    // public id of the parent
 	Ask   int64
 }
 
@@ -186,15 +193,15 @@ type RetryRequested struct {
 	Ask        int64
 }
 
-// CompensateRequested makes a parked run turn back. If Retry or Skip is true, it instead
-// repeats or skips failed undos: those of Step, or all of them if Step is "".
+// CompensateRequested makes a parked run turn back. If Retry or Skip is true, it instead repeats or
+// skips failed undos: those of the step with the name Step, or all failed undos if Step is "".
 type CompensateRequested struct {
 	Step  string
 	Retry bool
 	Skip  bool
-	// Parent is true if the parent of a child run is being undone. Then the child turns back, although
-	// it has succeeded. Only the engine sends such a verb. If it arrives twice, the second one changes
-	// nothing.
+	// Parent is true if the parent of a child run is being undone. In this case the child turns
+	// back, although it has succeeded. Only the engine sends such a verb. If it arrives twice, the
+	// second one changes nothing.
 	Parent     bool
 	By, Reason string
 	Ask        int64
@@ -228,14 +235,16 @@ type signal = model.Signal
 // this name and accepts the payload. If no step waits for the signal yet, the run keeps the
 // signal until such a step begins to wait.
 type SignalReceived struct {
-	Name       string
-	ID         string // chosen by the sender; a second signal with an id that the run knows changes nothing; "" = no id
+	Name string
+	// Chosen by the sender; a second signal with an id that the run knows changes nothing; "" = no
+	// id.
+	ID         string
 	Payload    dsl.Value
 	Fail       string // error code with which the wait step fails; "" = the step succeeds
 	By, Reason string
 	Ask        int64
-	// Forgets is true if the run forgets its oldest id, because it already remembers as many ids as it
-	// may. Decide sets it.
+	// Forgets is true if the run forgets its oldest id, because it already remembers as many ids as
+	// it may. Decide sets it.
 	Forgets bool
 }
 
@@ -309,8 +318,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	return 0, Refused{}, false
 }
 
-// WithAsk returns a copy of the verb e in which Ask is the given number of a message. It
-// returns every other event unchanged.
+// WithAsk returns a copy of the verb e in which the field Ask has the value of the parameter `ask`,
+// the number of a message. If e is not a verb, WithAsk returns e unchanged.
 func WithAsk(e Event, ask int64) Event {
 	switch ev := e.(type) {
 	case CancelRequested:

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
@@ -59,9 +61,9 @@ func (d clocks) passDeadline(i int) {
 }
 
 // passAll expires the deadline of the for_each step i. Every open instance ends with
-// deadline_exceeded; if it has an open child run, it ends when the child ends. The step fails if
-// catch does not accept this code. It also fails if an instance has failed earlier and only a
-// person can deal with its effect.
+// deadline_exceeded. An instance with an open child run ends only when the child ends. The step
+// fails if catch does not accept this code. It also fails if an instance has failed earlier and
+// only a person can deal with its effect.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -128,8 +130,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing is called if node i is being undone before its next attempt, and the deadline of this
-// undo or of the step has passed. It ends the undo, unless the run is parked.
+// passClearing is called if node i is being undone before its next attempt, and the deadline of
+// this undo or of the step has passed. It ends the undo, unless the run is parked.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return
@@ -143,17 +145,63 @@ func (d clocks) passClearing(i int) {
 	d.forward().missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
 }
 
-// The deadline of a run goes down to its child runs and groups, because the time until which a step
-// waits is a deadline of the child. A child gets this time with its start. If the deadline of the
-// parent changes later, the parent moves the complete-by of its open calls for child runs, and its
-// engine sends the new time to each child (ParentWaits).
+// The deadline of a run also limits its child runs and groups, because the time until which a step
+// waits for a child is a deadline of the child. A child gets this time with its start. If the
+// deadline of the parent changes later, the parent moves the complete-by of its open calls for
+// child runs. The engine of the parent sends the new time to each child (ParentWaits).
 
 // verbExtend is the name of the verb ParentWaits in a refusal.
 const verbExtend = "extend"
 
+// leadChildren adds the commands for open child runs that follow from this decision. If the run is
+// paused or parked now, the runs of its groups must be paused. If the run continues now, these
+// pauses end. Child runs of other steps are independent, so they are not paused. If the deadline of
+// the run has changed, or the run was parked or has left that state, the child runs get new
+// deadlines.
+func (d caller) leadChildren() {
+	before, now := &d.s.run, &d.run
+	parked := before.Parked != now.Parked
+	if now.Phase == model.PhaseForward && (parked || before.Deadline != now.Deadline) {
+		d.boundChildren()
+	}
+	if holdsGroups(before) == holdsGroups(now) {
+		return
+	}
+	for i := range d.count() {
+		n := d.get(i)
+		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
+			continue
+		}
+		for k := range n.Attempts {
+			a := &n.Attempts[k]
+			if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
+				continue
+			}
+			pause := d.pauseOfGroup(i, a)
+			d.amend(i, a, pause, func(inv *Invoke) { inv.Pause = pause })
+		}
+	}
+}
+
+// amend applies the function `change` to the call of the attempt `a` of node i, if this decision
+// sends the call. If an earlier decision has made the call, its child run may exist already. In
+// this case amend adds the command c, which the engine sends to the child.
+func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) {
+	for k := range d.commands {
+		if inv, call := d.commands[k].(Invoke); call && inv.Attempt == (AttemptID{Node: i, Call: int(a.Call)}) {
+			change(&inv)
+			d.commands[k] = inv
+		}
+	}
+	if i < len(d.s.nodes) && a.Call <= d.s.nodes[i].Calls {
+		d.commands = append(d.commands, c)
+	}
+}
+
 // boundChildren gives each open call for a child run the complete-by that follows from the present
-// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A call
-// whose time was over before keeps its complete-by: its child has already been asked to turn back.
+// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A
+// call whose time was over before keeps its complete-by: its child has already been asked to turn
+// back.
 func (d caller) boundChildren() {
 	for i := range d.count() {
 		if n := d.get(i); d.step(n).Child == nil || n.Undo != model.UndoNone || !n.Open() {
@@ -165,21 +213,53 @@ func (d caller) boundChildren() {
 			if !waitsForChild(a) {
 				continue
 			}
-			by := model.Earliest(a.Started.Add(childTimeout), d.forward().forwardBound(i))
-			if by != a.CompleteBy && by > d.at {
-				a.CompleteBy = by
-				d.commands = append(d.commands, bound(i, a))
+			by := a.Started.Add(childTimeout)
+			if !d.run.Parked { // while a run is parked, no deadline of its forward work expires
+				by = model.Earliest(by, d.forward().forwardBound(i))
 			}
+			if by == a.CompleteBy || by <= d.at {
+				continue
+			}
+			a.CompleteBy = by
+			d.amend(i, a, bound(i, a), func(inv *Invoke) { inv.CompleteBy = by.Time() })
 		}
 	}
 }
 
-// bounds knows which deadline of a child run comes from its parent.
+// The type bounds computes the deadline of a run from two times: the own deadline of the run, and
+// the time until which its parent waits. The earlier time is the deadline.
 type bounds struct{ *decider }
 
-// parentWaits sets the deadline of a child run after the parent has changed the time until which it
-// waits. The deadline of the child's own workflow still counts, and so does an extension of it by a
-// person.
+// ownAndUntil returns the own deadline of the run, and the time until which its parent waits; 0 = none. The
+// own deadline comes from the workflow. A person may have extended it, or a move may have changed it.
+func (d bounds) ownAndUntil() (own, until model.Instant) {
+	r := &d.run
+	switch {
+	case r.Parent.Run == 0:
+		return r.Deadline, 0
+	case r.Bound != (model.Bound{}):
+		return r.Bound.Own, r.Bound.Until
+	}
+	// An older engine has started the run, and has stored only the earlier one of the two times. If
+	// this time is not the deadline of the workflow, it is the time until which the parent waits.
+	if own, ok := d.written(); !ok || r.Deadline < own {
+		return own, r.Deadline
+	}
+	return r.Deadline, 0
+}
+
+// set gives the run the deadline that follows from the two times.
+func (d bounds) set(own, until model.Instant) {
+	r := &d.run
+	r.Deadline = model.Earliest(own, until)
+	if r.Parent.Run != 0 {
+		r.Bound = model.Bound{Own: own, Until: until}
+	}
+	r.Overdue = r.Overdue && r.Deadline <= d.at
+}
+
+// parentWaits sets the deadline of a child run after the parent has changed the time until which
+// the parent waits. The own deadline of the child still counts.
 func (d bounds) parentWaits(ev ParentWaits) {
 	r := &d.run
 	switch {
@@ -190,29 +270,35 @@ func (d bounds) parentWaits(ev ParentWaits) {
 		d.verbs().refuse(verbExtend, ev.By, "the run turns back, so its deadline has no effect any more")
 		return
 	}
-	deadline := r.Deadline
-	if d.byParent() {
-		deadline, _ = d.own()
-	}
-	r.Deadline = model.Earliest(deadline, model.ToInstant(ev.Until))
-	r.Overdue = r.Overdue && r.Deadline <= d.at
-	d.caller().boundChildren()
+	own, _ := d.ownAndUntil()
+	d.set(own, model.ToInstant(ev.Until))
 }
 
 // byParent reports whether the deadline of the run is the time until which its parent waits.
-// That is so if this time comes before the deadline that the workflow sets.
 func (d bounds) byParent() bool {
-	r := &d.run
-	if r.Parent.Run == 0 || r.Deadline == 0 {
-		return false
-	}
-	own, ok := d.own()
-	return !ok || r.Deadline < own
+	own, until := d.ownAndUntil()
+	return until != 0 && (own == 0 || until < own)
 }
 
-// own returns the deadline that the workflow of the run sets. The result `ok` is false if it
-// sets none, or if the expression cannot be evaluated.
-func (d bounds) own() (at model.Instant, ok bool) {
+// refuses returns why a person cannot extend the deadline of the run by the duration `by`; "" = the
+// person can. A person can extend the deadline of a child run only within the time for which the
+// parent waits.
+func (d bounds) refuses(by time.Duration) string {
+	_, until := d.ownAndUntil()
+	switch {
+	case by <= 0 || until == 0 || d.run.Phase != model.PhaseForward: // an undo has another deadline
+		return ""
+	case d.byParent():
+		return "the deadline is the time until which the parent " + d.run.Parent.Name + " waits"
+	case d.at.Add(by) > until:
+		return "the parent " + d.run.Parent.Name + " does not wait so long"
+	}
+	return ""
+}
+
+// written returns the deadline that the workflow of the run sets. The result `ok` is false if the
+// workflow sets no deadline, or if the expression cannot be evaluated.
+func (d bounds) written() (at model.Instant, ok bool) {
 	if d.wf.Deadline == nil {
 		return 0, false
 	}

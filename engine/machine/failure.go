@@ -10,9 +10,10 @@ import (
 
 // These are the codes of failures that this package itself reports.
 const (
-	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
-	codeNotStarted       = "not_started"       // no step of the run began before the time StartBy
-	CodeCancelled        = "cancelled"         // the run was cancelled
+	// The deadline of a step, an undo or the run has passed.
+	CodeDeadlineExceeded = "deadline_exceeded"
+	codeNotStarted       = "not_started" // no step of the run began before the time StartBy
+	CodeCancelled        = "cancelled"   // the run was cancelled
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated
@@ -32,9 +33,9 @@ func expressionMiss(what string, err error) model.Miss {
 }
 
 // limitMiss returns the failure of a step that was not started, because the run would exceed a
-// ceiling. The parameter `name` is the name of the ceiling in the option --limit. The step is never
-// repeated. If an operator raises the ceiling later, the step does not start again. So the advice
-// in the message is only for the next run.
+// ceiling. The parameter `name` is the name of the ceiling in the option --limit. The engine does
+// not repeat the step, even if an operator raises the ceiling later. So the advice in the message
+// helps only the next run, or a parked run whose step a person repeats with the verb retry.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
@@ -57,8 +58,8 @@ func LostFailure(r *model.Run) dsl.Failure {
 	return dsl.Failure{Code: CodeEngineLost, Message: r.LostWhy}
 }
 
-// maxLookups is the number of lookups that are tried. If none of them finds the outcome, the
-// run continues without knowing it.
+// maxLookups is how many lookups of one outcome are tried. If none of them finds out the outcome,
+// it stays unknown, and no further lookup is tried.
 const maxLookups = 3
 
 // hopeless reports whether only a person can deal with the effect that a node may have. That
@@ -85,7 +86,7 @@ const (
 
 // Ceilings limit the size of one run. 0 means the default. Only Decide reads the ceilings. A
 // record contains the result of the decision, so an engine with other ceilings computes the
-// same state from it.
+// same state from the record.
 //
 // A ceiling stops only forward work. If a step would exceed a ceiling, it fails with CodeLimit
 // before its agent is called. The run handles this like any other failure. The results of

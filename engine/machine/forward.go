@@ -38,7 +38,7 @@ func (d forward) accept(ev Started) {
 	}
 	d.arrived = numbered(ev.Signals)
 	if ev.Parent != 0 {
-		r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))
+		bounds(d).set(r.Deadline, model.ToInstant(ev.Until))
 	}
 	if ev.Void {
 		r.Cancel = true
@@ -159,8 +159,10 @@ func (d forward) fanOut(i int) {
 		}
 		k := a.First + a.Next
 		a.Next++
+		// The instance may have begun already: a retry sets Next back to an earlier instance.
 		if n := d.get(k); n.State != status.StepPending || n.Fwd.Ready != 0 {
-			continue // the instance has begun already: a retry has set Next back to an earlier instance
+			// The instance has begun already: a retry has set Next back to an earlier instance.
+			continue
 		}
 		a.Active++
 		d.edit(k).Fwd.Ready = d.at
@@ -189,7 +191,7 @@ func (d forward) wakeUp() {
 		}
 		n = d.edit(i)
 		if n.Waits() {
-			d.waits().rang(i)
+			d.waits().timerEnded(i)
 			continue
 		}
 		n.Track().Act = model.Idle
@@ -243,8 +245,8 @@ func (d heir) can(from moving.From) bool {
 	return past != nil && past.Run.ID == from.Run && len(past.Succession(d.wf, from).Refusals) == 0
 }
 
-// inherit sets the nodes of the steps that the run takes over, as if the steps had run here. From
-// now on this run has the duty to undo their effects if it turns back.
+// inherit sets the nodes of the steps that the run takes over, as if this run had made their calls.
+// From now on this run undoes the effects of these steps if it turns back.
 func (d heir) inherit(from moving.From) {
 	past := d.in.Past
 	plan := past.Succession(d.wf, from)
@@ -273,8 +275,8 @@ func (d heir) take(i int, was *model.Node) {
 	d.secret = d.secret || len(was.Blob) > 0
 }
 
-// instances adds the instances of the for_each step i. The parameter `was` is the node of the step in
-// the ended run.
+// instances adds the instances of the for_each step i. The parameter `was` is the node of the step
+// in the ended run.
 func (d heir) instances(i int, was *model.Node) {
 	first := d.count()
 	d.edit(i).First = first

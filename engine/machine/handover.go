@@ -9,18 +9,20 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// This file hands early signals over to groups. A group is a run of its own, and this run does not exist
-// before the group starts. So the run around the group keeps a signal for a step in the group. The call
-// that starts the group's run carries the signal. From then on it belongs to that run:
+// This file hands early signals over to groups. A group is a run of its own, and this run does not
+// exist before the group starts. So the run around the group keeps a signal for a step in the
+// group. The call that starts the group's run carries the signal. From then on the signal belongs
+// to the group's run:
 //
 //   - A call with the same idempotency key finds the same run, so it carries the same signals.
-//   - A call with another key starts another run. It gets signals that are in the list then.
+//   - A call with another key starts another run. This run gets signals that are in the list of
+//     early signals at that time.
 //   - If a call fails and no run exists, the signals go to the next call, or back to the list.
 //
 // See docs/decisions/0037-groups.md.
 
-// early returns the signals that no wait step has taken and that belong to no group, the oldest first.
-// The signals that the event of this decision brings are the last ones.
+// early returns the signals that no wait step has taken and that belong to no group, the oldest
+// first. The signals that the event of this decision brings are the last ones.
 func (d handover) early() []signal {
 	list := d.s.signals.list
 	if len(d.arrived) > 0 {
@@ -41,8 +43,9 @@ func (d handover) take(number int32) {
 	d.taken[number] = true
 }
 
-// fitsInside returns nil if a wait in the group can take the signal s. Otherwise it returns why the first
-// of them cannot. The group must have a wait for the name of the signal.
+// fitsInside returns nil if a wait step in the group can take the signal s. If no wait step can
+// take it, fitsInside returns the error of the first wait step for the name of the signal. The
+// group must have such a wait step.
 func fitsInside(group *dsl.Step, s *signal) error {
 	var first error
 	for _, w := range group.WaitsInside(s.Name) {
@@ -72,7 +75,8 @@ func (d handover) starts(i, except int) bool {
 	case !n.Expanded:
 		return true
 	}
-	for k := range n.Count { // begin with the next instance, because most instances before it have begun
+	// Begin with the next instance, because most instances before it have begun.
+	for k := range n.Count {
 		if k := n.First + (n.Next+k)%n.Count; pending(k, d.get(k)) {
 			return true
 		}
@@ -104,7 +108,7 @@ func (d handover) give(i int) {
 		return
 	}
 	h := model.Handover{Gen: n.Gen}
-	if n.Handed.Absent { // they were for a run that does not exist
+	if n.Handed.Absent { // these signals were for a run that does not exist
 		h.Signals = slices.Clone(n.Handed.Signals)
 	}
 	early := d.early()
@@ -135,14 +139,16 @@ func (d handover) give(i int) {
 		d.take(s.Number)
 	}
 	slices.Sort(h.Signals)
-	// The field Gen says that the run may exist. It is 0 for most runs, so that nothing is recorded.
+	// Record the handover if it differs from the recorded one. The field Gen matters because the
+	// function model.GroupBegun reads it. For most nodes the generation is 0, as in the zero Handover, and
+	// then nothing is recorded.
 	if len(h.Signals) > 0 || len(n.Handed.Signals) > 0 || n.Handed.Absent || h.Gen != n.Handed.Gen {
 		d.edit(i).Handed = h
 	}
 }
 
-// retract takes back the signals that this decision has handed over to node i, because the call that was
-// to carry them is not made.
+// retract takes back the signals that this decision has handed over to node i, because the call
+// that was to carry them is not made.
 func (d handover) retract(i int) {
 	n, was := d.edit(i), d.s.before(i).Handed
 	for _, number := range n.Handed.Signals {
@@ -183,19 +189,19 @@ func (d handover) find(numbers []int32) (found []signal) {
 	return found
 }
 
-// failed is called when a call of a node has failed. If the failure has no data, the group has no run: a
-// child run that has ended gives its name as data (package children). Then the signals are for the next
-// call.
+// failed is called when a call of a node has failed. A child run that has ended gives its name as
+// the data of the failure (package children). So if the failure has no data, the group has no run,
+// and the signals are for the next call.
 func (d handover) failed(ev AttemptFailed) {
 	if n := d.get(ev.Attempt.Node); ev.Data.IsNull() && !n.Open() && d.step(n).Listens() {
 		d.edit(ev.Attempt.Node).Handed.Absent = true
 	}
 }
 
-// end is called at the end of the forward work of node i. After a success, the run of the group needs no
-// call any more, so its signals are gone. If the group has no run, the signals go back to the list, where
-// another group may take them. After any other failure the node keeps the signals, because a person may
-// repeat the same call.
+// end is called at the end of the forward work of node i. After a success, the run of the group
+// needs no call any more, so the node drops the signals. If the group has no run, the signals go
+// back to the list, where another group may take them. After any other failure the node keeps the
+// signals, because a person may repeat the same call.
 func (d handover) end(i int) {
 	n := d.get(i)
 	if len(n.Handed.Signals) == 0 || !n.Well() && !n.Handed.Absent {

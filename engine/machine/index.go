@@ -191,13 +191,14 @@ func ascending(nodes []int) []int {
 // The type known is an index of the values in a state. It maps the hash of a value to its Origin,
 // which says where in the state the value is. If two values have the same hash, the later one
 // counts. An Origin has at most one entry, for its latest value. Otherwise the index of a long loop
-// would grow with each iteration. Up to fewValues entries are in the field `list`, because a list is
-// faster for them. More entries are in the maps `more` and `hashes`.
+// would grow with each iteration. Up to fewValues entries are in the field `list`, because a list
+// is faster for them. More entries are in the maps `more` and `hashes`.
 type known struct {
-	list   []knownValue
-	more   map[uint64]model.Origin
-	hashes map[model.Origin]uint64 // hash of the value at each Origin in `more`; nil as long as `more` is nil
-	bytes  int64                   // total size of the values of all nodes, in bytes
+	list []knownValue
+	more map[uint64]model.Origin
+	// Hash of the value at each Origin in `more`; nil as long as `more` is nil.
+	hashes map[model.Origin]uint64
+	bytes  int64 // total size of the values of all nodes, in bytes
 }
 
 type knownValue struct {
@@ -257,9 +258,9 @@ func (k *known) remember(h model.StoredValue, o model.Origin) {
 	k.put(model.HashValue(h.V), o)
 }
 
-// origins returns the Origins in the index, in ascending order. It leaves out an Origin if the value
-// there has changed since it was put into the index. The function in the parameter `at` returns the
-// value at an Origin.
+// origins returns the Origins in the index, in ascending order. It leaves out an Origin if the
+// value there has changed since it was put into the index. The function in the parameter `at`
+// returns the value at an Origin.
 func (k *known) origins(at func(model.Origin) dsl.Value) []model.Origin {
 	var all []model.Origin
 	add := func(hash uint64, from model.Origin) {

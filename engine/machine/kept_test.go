@@ -146,7 +146,7 @@ func TestRestartAfterAChildThatKeepsEffects(t *testing.T) {
 		return p.permanent("d", "no").is("cancelled")
 	}
 	p := end(status.KeptDeclared)
-	if why := p.refusals(wf(), moving.From{Step: "c"}); !strings.Contains(why, "step c has taken effect") {
+	if why := p.refusals(wf(), moving.From{Step: "c"}); !strings.Contains(why, "a child run of step c keeps effects: in the new run") {
 		t.Errorf("a restart is refused because of %q, want: c would take effect a second time", why)
 	}
 	if why := p.refusals(wf(), moving.From{Step: "c", Again: true}); why != "" {
@@ -154,7 +154,7 @@ func TestRestartAfterAChildThatKeepsEffects(t *testing.T) {
 	}
 	q := p.restart(wf(), moving.From{Step: "d"}, "do d").state("c caught", "b succeeded", "d running").counts(0, 0, 1)
 	q.permanent("d", "no", "undo b").ok("b").is("compensated").counts(1, 0, 1)
-	if why := q.refusals(wf(), moving.From{Step: "c"}); !strings.Contains(why, "step c has taken effect") {
+	if why := q.refusals(wf(), moving.From{Step: "c"}); !strings.Contains(why, "a child run of step c keeps effects: in the new run") {
 		t.Errorf("the new run does not know the effects that it has taken over: %q", why)
 	}
 	for _, step := range []string{"c", "d"} {
@@ -169,7 +169,7 @@ func TestRestartAfterAChildThatKeepsEffects(t *testing.T) {
 	}
 	// The child has undone a part.
 	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").ok("c", "do b").permanent("b", "no", "undo c").okKeeping("c", status.KeptDeclared|status.KeptUndone)
-	if why := p.refusals(flow(do("c", child), do("b", after("c"))), moving.From{Step: "c"}); !strings.Contains(why, "step c has taken effect") {
+	if why := p.refusals(flow(do("c", child), do("b", after("c"))), moving.From{Step: "c"}); !strings.Contains(why, "a child run of step c keeps effects, although the run has undone the step") {
 		t.Errorf("a restart is refused because of %q, want: c would take effect a second time", why)
 	}
 }

@@ -12,7 +12,7 @@ import "github.com/saga-engine/engine/engine/internal/model"
 //
 // A Loader also turns a state into the content of a snapshot (Image) and back (Restore).
 //
-// The zero Loader is ready to use. Only one goroutine at a time may use it.
+// The zero Loader is ready to use. Only one goroutine at a time may use a Loader.
 type Loader struct {
 	s       *State
 	at      model.Instant
@@ -21,20 +21,21 @@ type Loader struct {
 	patches []model.NodePatch // one patch for each changed node; only Node and Mask are set
 	head    model.Head
 	rare    model.Rare
-	slots   []*slot
+	slots   []*nodeBuffer
 	change  Change
 }
 
-// A slot (this type, not the slot of an agent) holds the data of one changed node while the
+// A nodeBuffer (this type, not the nodeBuffer of an agent) holds the data of one changed node while the
 // reader reads a record.
-type slot struct {
+type nodeBuffer struct {
 	node     model.Node
 	more     model.More
 	attempts []model.Attempt
 }
 
-// Begin starts a new record. The caller must call it before each record. s is the state before the
-// record. The parameters `at` and `event` are the time and the event of the record.
+// Begin starts a new record. The caller must call it before each record. The parameter `s` is the
+// state before the record. The parameters `at` and `event` are the time and the event of the
+// record.
 func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.s, l.at, l.event, l.mask = s, at, event, 0
 	l.patches = l.patches[:0]
@@ -42,7 +43,7 @@ func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 }
 
 // Run returns a copy of the run as it was before the record. Then the caller sets those fields
-// of the copy whose bits are in mask.
+// of the copy whose bits are in the parameter `mask`.
 func (l *Loader) Run(mask uint64) *model.Run {
 	now := &l.change.run
 	l.mask = mask
@@ -58,11 +59,12 @@ func (l *Loader) Run(mask uint64) *model.Run {
 }
 
 // Node returns a copy of node i as it was before the record. Then the caller sets those fields
-// of the copy whose bits are in mask. The caller must ask for the nodes in ascending order.
+// of the copy whose bits are in the parameter `mask`. The caller must ask for the nodes in
+// ascending order.
 func (l *Loader) Node(i int, mask uint64) *model.Node {
 	k := len(l.patches)
 	if k == len(l.slots) {
-		l.slots = append(l.slots, new(slot))
+		l.slots = append(l.slots, new(nodeBuffer))
 	}
 	old, n := l.s.before(i), l.slots[k]
 	n.node = *old
@@ -130,15 +132,15 @@ func (l *Loader) Apply() {
 }
 
 // Image returns everything that a state knows, for a snapshot of the run. The image shares its data
-// with the state, so neither of them may be changed afterwards. If the run continues, the caller must
-// pass a Clone of its state.
+// with the state, so neither of them may be changed afterwards. If the run continues, the caller
+// must pass a Clone of its state.
 func (l *Loader) Image(s *State) model.Image {
 	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.kept(), SignalIDs: s.signals.order,
 		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.origins(s.at)}
 }
 
-// Restore returns a state that equals the one from which Image made the parameter `im`. The new state
-// uses the data of im. Every later record and every decision is the same for both states.
+// Restore returns a state that equals the one from which Image made the parameter `im`. The new
+// state uses the data of im. Every later record and every decision is the same for both states.
 func (l *Loader) Restore(im model.Image) *State {
 	s := &State{run: im.Run, nodes: im.Nodes, private: true, checkpoints: im.Checkpoints, signals: restoredSignals(im)}
 	s.queues = make([]lazyHeap, len(s.run.Holds))

@@ -76,8 +76,9 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless reports whether only a person can deal with the effect of the failed node i. If
-// i is the for_each step itself, it checks all failed instances of the step.
+// anyHopeless reports whether only a person can deal with the effect of the failed node i, which is
+// the step with the number `step` or one of its instances. If i is a for_each step itself,
+// anyHopeless reports whether this is so for any failed instance of the step.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -139,8 +140,8 @@ func (d undoing) resumeUndo(i int) {
 	d.undo.push(i)
 }
 
-// undoFails ends the undo of node i as failed. Then the steps on which this node depends
-// cannot be undone. The undo of all other steps continues.
+// undoFails ends the undo of node i as failed. The steps on which this node depends cannot be
+// undone now. The undo of all other steps continues.
 func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -186,8 +187,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of node i. The parameter `how` is the state of the undo from now on. Then
-// the steps on which the node depends may be undone.
+// endUndo ends the undo of node i. The parameter `how` is the state of the undo from now on. After
+// this, the steps on which the node depends may be undone.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -197,11 +198,13 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	n.Undo = how
 	n.Und.Act, n.Und.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
+	// If effects of a child run stay, the method `remember` has counted the node already.
 	switch {
 	case n.Expanded:
 	case how == model.UndoDone:
 		d.run.Undone++
-	case how == model.UndoLeft && !n.Kept.Has(status.KeptLeft): // otherwise the method `remember` has counted it
+	case how == model.UndoLeft && !n.Kept.Has(status.KeptLeft):
+		// The method `remember` has already counted a node with KeptLeft.
 		d.run.Left++
 	case how == model.UndoDeclared && !n.Kept.Has(status.KeptDeclared):
 		d.run.Undeclared++
@@ -217,8 +220,8 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 }
 
 // pivotKept is called when the child run of the pivot has failed after its own pivot. The effect of
-// the pivot stays, so the run is not undone any more. If the run was cancelled without compensation,
-// it still ends.
+// the pivot stays, so the run is not undone any more. If the run was cancelled without
+// compensation, it still ends.
 func (d undoing) pivotKept() {
 	if d.run.Turning && d.run.NoUndo {
 		d.run.Passed = true

@@ -66,7 +66,7 @@ func TestDeadlineOfAChildMoves(t *testing.T) {
 	p = startChild(t, flow(do("a"), runDeadline(second(100))), until, "do a").event(waits(600))
 	deadline(p, 100)
 	p.event(machine.PauseRequested{By: "ann"}).event(machine.ResumeRequested{By: "ann", Extend: second(200)})
-	deadline(p.event(waits(700)), 200) // the child's own deadline, which a person has extended
+	deadline(p.event(waits(700)), 200) // the own deadline of the child, which a person has extended
 	deadline(p.event(waits(150)), 150)
 
 	start(t, flow(do("a")), "do a").event(waits(600)).refused("no parent")
@@ -76,4 +76,26 @@ func TestDeadlineOfAChildMoves(t *testing.T) {
 	if rec := machine.Decide(p.wf, p.s, machine.Input{At: p.now, Event: waits(600)}); !rec.Empty() {
 		t.Error("an ended child run gets another deadline")
 	}
+}
+
+// A person cannot give a child run more time than its parent waits. A deadline that the parent has cut
+// returns when the parent waits longer.
+func TestChildHasNoMoreTimeThanItsParentWaits(t *testing.T) {
+	begin := func() *play {
+		p := startChild(t, flow(do("a"), runDeadline(second(100))), machine.Started{Until: noon.Add(second(600))}, "do a")
+		return p.event(machine.PauseRequested{By: "ann"})
+	}
+	extend := func(s int) machine.ResumeRequested { return machine.ResumeRequested{By: "ann", Extend: second(s)} }
+	deadline := func(p *play, want int) {
+		t.Helper()
+		if got := p.s.Run().Deadline.Time(); !got.Equal(noon.Add(second(want))) {
+			t.Errorf("the deadline is %v, want second %d", got, want)
+		}
+	}
+	begin().event(extend(601)).refused("does not wait so long").is("paused")
+	p := begin().event(extend(500)).is("running")
+	deadline(p, 500)
+	deadline(p.event(machine.ParentWaits{Until: noon.Add(second(300)), By: "o-42"}), 300)
+	p.event(machine.PauseRequested{By: "ann"}).event(extend(310)).refused("is the time until which the parent o-42 waits")
+	deadline(p.event(machine.ParentWaits{Until: noon.Add(second(900)), By: "o-42"}), 500)
 }

@@ -26,21 +26,23 @@ type Record struct {
 	// Not persisted. True if the run had ended before the event, so the record changes nothing.
 	final bool
 	names []model.InstanceName // not persisted: instances that the record adds
-	cache *cache               // not persisted: cached values, valid only once this record is committed
+	// Not persisted: cached values, valid only once this record is committed.
+	cache *cache
 
 	// Not persisted. The state on which the record was decided; nil = not decided on a state.
-	base    *State
-	records int32 // not persisted: the number of records in the state `base` when this record was decided
+	base *State
+	// Not persisted: the number of records in the state `base` when this record was decided.
+	records int32
 }
 
-// decidedOn reports whether the record was decided on s, and s has not changed since. Then the
+// decidedOn reports whether the record was decided on s, and s has not changed since. If so, the
 // record contains the complete run and the complete nodes, which replace those in s.
 func (r *Record) decidedOn(s *State) bool {
 	return r.base == s && r.records == s.run.Records && s != nil
 }
 
-// Empty reports whether the record changes nothing and its event need not be recorded. Then
-// there is nothing to commit.
+// Empty reports whether the record changes nothing and its event need not be recorded. If so, there
+// is nothing to commit.
 func (r Record) Empty() bool {
 	if r.run != nil || len(r.nodes) > 0 {
 		return false
@@ -332,13 +334,16 @@ type Invoke struct {
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
-	// Early signals with which the run of a group starts; nil = none. If the run exists already, it has
-	// got them with its start.
+	// Early signals with which the run of a group starts; nil = none. If the run exists already, it
+	// has got them with its start.
 	Signals []signal
-	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
-	NoCompensate bool   // the run was cancelled without compensation; a command Stop follows the call
-	Paused       bool   // the child is the run of a group, and the run around the group is paused
-	PauseReason  string // with Paused: the reason that the person gave
+	// Pause.On is true if the child is the run of a group, and the run around the group is paused
+	// or parked. Two kinds of calls can have it: calls that a takeover sends again, and calls of a
+	// decision that also parks the run.
+	Pause PauseChild
+	// NoCompensate is true if the run was cancelled without compensation; a command Stop follows
+	// the call. Only a takeover sends such a call: a call for a child run that was open before.
+	NoCompensate bool
 }
 
 // Stop tells the agent that the engine does not need the answer to a running call any more.
@@ -347,24 +352,40 @@ type Invoke struct {
 // too long, and the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
-	// NoCompensate is true if the run was cancelled without compensation. Then a child run must end in
-	// the same way: it keeps its effects. Agents know no such difference.
+	// NoCompensate is true if the run was cancelled without compensation. A child run must then end
+	// in the same way, and keep its effects. For a call of an agent, the field has no meaning.
 	NoCompensate bool
 	Reason       string // with NoCompensate: the reason that the person gave
 }
 
-// PauseChild tells the engine that the run of a group must be paused, because the run around the
-// group is paused (On), or that this pause is over. Calls that a takeover sends again have the field
-// Invoke.Paused instead.
+// PauseChild tells the engine to pause the run of a group, because the run around the group is
+// paused or parked. If the field On is false, it tells the engine that this pause is over. Calls
+// that a takeover sends again have the field Invoke.Pause instead.
 type PauseChild struct {
 	Attempt AttemptID // the open call that waits for the run of the group
 	On      bool
-	Reason  string // with On: the reason that the person gave
+	Parked  bool // with On: the run around the group is parked, and not paused
+	// With On: the reason of the person who paused the run; "" = no reason, or Parked is true.
+	Reason string
 }
 
-// BoundChild tells the engine until when a call waits for its child run now: the deadline of the run
-// has changed. After a takeover it follows each call that is sent again, because the former owner may
-// have ended before it told the child.
+// whyParked is the reason for the pause of a group, if the run around the group is parked.
+const whyParked = "the run around the group is parked"
+
+// Why returns the reason for the pause, for people.
+func (p PauseChild) Why() string {
+	switch {
+	case p.Parked:
+		return whyParked
+	case p.Reason != "":
+		return "the run around the group is paused: " + p.Reason
+	}
+	return "the run around the group is paused"
+}
+
+// BoundChild tells the engine until when a call waits for its child run, after the deadline of the
+// run has changed. After a takeover, a BoundChild follows each call that is sent again. The reason
+// is that the former owner may have ended before it sent the new time to the child.
 type BoundChild struct {
 	Attempt AttemptID // the open call that waits for the child run
 	Until   time.Time // the new complete-by of this call
@@ -373,8 +394,8 @@ type BoundChild struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
-	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`, `slow_decision`
-	// and `snapshot_refused`.
+	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`,
+	// `slow_decision` and `snapshot_refused`.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string
@@ -388,8 +409,8 @@ func (Alert) command()  {}
 func (PauseChild) command() {}
 func (BoundChild) command() {}
 
-// MovedTo returns the id, in the store, of the workflow to which the record moved the run. It returns 0
-// if the record did not move the run.
+// MovedTo returns the id, in the store, of the workflow to which the record moved the run. It
+// returns 0 if the record did not move the run.
 func (r Record) MovedTo() int32 {
 	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || len(r.run.To.Moves) == 0 {
 		return 0

@@ -92,7 +92,8 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	if a.Fwd.Miss == model.MissNone {
 		a.Fwd.Blame(m)
 	}
-	late := d.caller().overstayed(n) // the child run ended too late: the step fails, even if max_failures allows more failures
+	// The child run ended too late: the step fails, even if max_failures allows more failures.
+	late := d.caller().overstayed(n)
 	if late {
 		d.frozen = n.Of() + 1
 	}
@@ -108,9 +109,10 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// failed decides what the run does after a step has failed with the failure m. i is the node that
-// made the step fail: the step itself, or one of its instances. The parameter `exhausted` is true
-// if the failure allowed another attempt, but no attempts or no time were left.
+// failed decides what the run does after the step with the number `step` has failed with the
+// failure m. The parameter `i` is the node that made the step fail: the step itself, or one of its
+// instances. The parameter `exhausted` is true if the failure allowed another attempt, but no
+// attempts or no time were left.
 func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
@@ -178,7 +180,8 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 		}
 		return named || slices.Contains(transient, m.Code) || retryable != nil && retryable(m.Code)
 	}
-	return false // the failure is permanent, or an expression or a deadline failed: repeating does not help
+	// The failure is permanent, or an expression or a deadline failed: repeating does not help.
+	return false
 }
 
 // repeat plans the next attempt of this round. The result `planned` is true if attempts and time
@@ -190,7 +193,7 @@ func (d forward) repeat(i int) (planned, late bool) {
 	if err != nil || !attemptsLeft(&n.Fwd, settings.Retry) {
 		return false, false
 	}
-	until := d.interval(settings.Retry, n, &n.Fwd)
+	until := d.nextAttempt(settings.Retry, n, &n.Fwd)
 	if by := d.forwardBound(i); by != 0 && until >= by {
 		return false, true
 	}
@@ -228,8 +231,9 @@ func (d forward) coolDown(i int) bool {
 }
 
 // forwardBound returns the time by which the forward work of node i must end; 0 if there is none.
-// This time is the deadline of the step. If the deadline of the run is earlier and the pivot has
-// not succeeded, that deadline counts.
+// This time is the deadline of the step or the deadline of the run, whichever is earlier. The
+// deadline of the run does not count if the pivot has succeeded, or if this deadline has passed
+// already and the run was not undone because of that (Overdue).
 func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline
@@ -242,9 +246,9 @@ func (d forward) forwardBound(i int) model.Instant {
 	return by
 }
 
-// interval returns the time at which the next attempt starts. It is the end of the backoff, or the
+// nextAttempt returns the time at which the next attempt starts. It is the end of the backoff, or the
 // time that the agent asked for, if this time is later.
-func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
+func (d forward) nextAttempt(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {
 		pause = time.Duration(float64(pause) * d.chance(n, t))

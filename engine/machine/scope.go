@@ -83,8 +83,8 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// caughtScope returns the values that catch.output of a node can read: those of scope, and the failure
-// m as self.error.
+// caughtScope returns the values that catch.output of a node can read: those of scope, and the
+// failure m as self.error.
 func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
@@ -180,10 +180,9 @@ func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 	return r
 }
 
-// undoSettings returns the settings of the undo of the node's step, such as timeout and retry.
-// It returns default settings if the workflow states none, or if they cannot be evaluated.
-// With the defaults, transient failures are repeated until the deadline, with pauses of 1 s to
-// 5 min.
+// undoSettings returns the settings of the undo of the node's step, such as timeout and retry. It
+// returns default settings if the workflow gives no settings, or if these cannot be evaluated. With
+// the defaults, transient failures are repeated until the deadline, with pauses of 1 s to 5 min.
 func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	undo := d.step(n).Undo
 	if undo == nil || undo.Settings == nil {
@@ -200,9 +199,10 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	return d.seen.undoSettings
 }
 
-// forwardKey returns the idempotency key of a node's forward calls. All attempts of the
-// node have the same key, on every engine, and no other call has that key (S26, S29). So
-// the key contains no attempt number, no time and no list position.
+// forwardKey returns the idempotency key of a node's forward calls. All attempts have the same
+// key, on every engine, and no other node has that key (S26, S29). So the key contains no attempt
+// number, no time and no list position. Only another iteration of a repeat step, or a new
+// generation of the node (Node.Gen), gets another key.
 func (d *decider) forwardKey(n *model.Node) string {
 	run, step := keyRoot(d.wf, &d.run, n)
 	return forwardKey(run, step, n)
@@ -282,8 +282,8 @@ const defaultTimeout = 30 * time.Second
 // years, because a child run may wait for a person.
 const childTimeout = 10 * 365 * 24 * time.Hour
 
-// checkCondition evaluates one precondition or postcondition. It returns true if the condition
-// holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false. The
+// checkCondition evaluates one precondition or postcondition. It returns true if the condition is
+// true. If the condition is false, or cannot be evaluated, it returns the failure and false. The
 // parameter `what` has the value "precondition" or "postcondition".
 func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
@@ -326,9 +326,10 @@ func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 // A seer sets the values of run.* that the expressions of a node can read.
 type seer struct{ *decider }
 
-// setRunInfo sets run.* for the expressions of node n; nil = for expressions of the workflow. If the
-// step was taken over from an ended run, run.* describes that run, because it made the calls of the
-// step. Then the expressions use no cache, because the cache holds values of this run.
+// setRunInfo sets run.* for the expressions of node n; nil = for expressions of the workflow. If
+// the step was taken over from an ended run, run.* describes the ended run, because the ended run
+// made the calls of the step. The expressions of such a step use no cache, because the cache holds
+// values of the present run.
 func (d seer) setRunInfo(sc *dsl.Scope, n *model.Node) {
 	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
 	sc.Memo = &d.s.cache.memo

@@ -48,8 +48,8 @@ func (d verbs) settleRequested(ev SettleRequested) {
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the person
 // states that nothing was done, the step is not called again. If the catch block of the step
-// accepts the failure, or max_failures tolerates it, the run continues. If not, the run stays
-// parked until a person sends retry or compensate.
+// accepts the failure, or max_failures tolerates it, the run continues. In all other cases the run
+// stays parked until a person sends retry or compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -69,7 +69,8 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	case SettleNotDone, SettleUndone:
 		n.Manual, n.Stated = ev.By, d.following(i)
 		if n.Und.Total > 0 {
-			n.Stated = model.StatedNothing // later calls use a new key, so no correction is possible
+			// Later calls use a new key, so no correction is possible.
+			n.Stated = model.StatedNothing
 		}
 		n.Wipe(n.Und.Total > 0)
 		if !d.blocks(i) {
@@ -95,8 +96,9 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 
 // following returns what the verb settle decides about node i. The result is StatedNothing for a
 // step with a repeat block: its loop uses the decision at once, so no person can correct it later.
-// For other steps it is StatedEnd (the effect, and how the node ends) if the run is parked because
-// of the node, and otherwise StatedEffect (only the effect).
+// For another step it is StatedEnd if the run is parked because of the node: the person decides the
+// effect, and also how the node ends. If the run is not parked because of the node, it is
+// StatedEffect: the person decides only the effect.
 func (d verbs) following(i int) model.Statement {
 	if d.step(d.get(i)).Repeat != nil {
 		return model.StatedNothing
@@ -107,15 +109,15 @@ func (d verbs) following(i int) model.Statement {
 	return model.StatedEffect
 }
 
-// blocks reports whether the run is parked because of node i. Then the node has failed, and
-// neither catch nor max_failures has handled the failure.
+// blocks reports whether the run is parked because of node i: the node has failed, and neither
+// catch nor max_failures has handled the failure.
 func (d verbs) blocks(i int) bool {
 	n := d.get(i)
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
 }
 
-// forgive removes the recorded failure of a node, because it does not count any more. If the
-// node is an instance, its for_each step counts it as active again.
+// forgive removes the recorded failure of a node, because this failure does not count any more. If
+// the node is an instance, its for_each step counts this instance as active again.
 func (d verbs) forgive(i int) {
 	n := d.edit(i)
 	n.Fwd.Blame(model.Miss{})
@@ -245,17 +247,17 @@ func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 // of its output.
 const outputRefused = "output: "
 
-// WantsOutput reports whether the verb settle was refused only because of its output. Then the
+// WantsOutput reports whether the verb settle was refused only because of its output. If so, the
 // person can send the verb again with another output.
 func (r Refused) WantsOutput() bool {
 	return r.Verb == "settle" && strings.HasPrefix(r.Reason, outputRefused)
 }
 
-// undoWith evaluates the input of a node's undo with the given output. It returns the error of
-// this evaluation. It returns nil if the node has no undo that uses the output, or if the undo
-// will never be called because of the pivot. The input may read the failure that made the run
-// turn back. If the run has not turned back, undoWith uses the node's own failure, because it
-// is the most likely one.
+// undoWith evaluates the input of a node's undo with the given output. It returns the error of this
+// evaluation. It returns nil if the node has no undo that uses the output, or if the undo will
+// never be called because of the pivot. The input may read the failure that made the run turn back.
+// If the run has not turned back, undoWith uses the node's own failure, because this failure would
+// most likely be the reason for turning back.
 func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 	step := d.step(n)
 	if step.Undo == nil || step.NoUndo || !step.Undo.UsesSelf || d.run.Passed || n.Of() == d.wf.Pivot {

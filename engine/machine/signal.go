@@ -12,37 +12,42 @@ import (
 // the run has accepted, and that no wait step has taken yet.
 const maxSignals = 1000
 
-// maxSignalBytes is the largest size of the early signals of a run together, in bytes. A signal counts
-// with its payload, its texts and signalCost.
+// maxSignalBytes is the largest size of the early signals of a run together, in bytes. A signal
+// counts with its payload, its texts and signalCost.
 const maxSignalBytes = 16 << 20
 
-// maxSignalIDs is the number of signal ids that a run remembers. When it accepts a signal with one
-// more id, it forgets the oldest. Without this ceiling the memory and the snapshots of a long loop
-// would grow with each signal.
+// maxSignalIDs is the largest number of signal ids that a run remembers. A run that remembers so
+// many forgets the oldest id when it accepts a signal with a new id. Without this ceiling the
+// memory and the snapshots of a long loop would grow with each signal.
 const maxSignalIDs = 10_000
 
 const (
-	signalCost   = 160 // estimate of the memory for an early signal without its payload and texts, in bytes
-	signalIDCost = 96  // estimate of the memory for an id without its text, in bytes
+	// Estimate of the memory for an early signal without its payload and texts, in bytes.
+	signalCost   = 160
+	signalIDCost = 96 // estimate of the memory for an id without its text, in bytes
 )
 
 // signals holds the early signals of a run. They are computed from the journal: the events say
 // which signals the run accepted, and the nodes say which signals ended a wait.
 type signals struct {
 	list []signal // early signals, the oldest first
-	// Early signals that the run has handed over to runs of groups (model.Handover), the oldest first.
+	// Early signals that the run has handed over to runs of groups (model.Handover), the oldest
+	// first.
 	handed []signal
 
-	ids   map[string]bool // ids in the list `order`
-	order []string        // ids of the signals that the run accepted, without the forgotten ones, the oldest first
-	last  int32           // Signal.Number of the newest signal that the run accepted; 0 = none
-	bytes int64           // estimated memory of the early signals, also of those that were handed over, in bytes
-	known int64           // estimated memory of the ids, in bytes
+	ids map[string]bool // ids in the list `order`
+	// Ids of the signals that the run accepted, without the forgotten ones, the oldest first.
+	order []string
+	last  int32 // Signal.Number of the newest signal that the run accepted; 0 = none
+	// Estimated memory of the early signals, also of those that were handed over, in bytes.
+	bytes int64
+	known int64 // estimated memory of the ids, in bytes
 
 	moved shift // what the record that is being applied changes; zero between two records
 }
 
-// A shift says which signals the nodes of one record take, hand over and give back, by their numbers.
+// A shift says which signals the nodes of one record take, hand over and give back, by their
+// numbers.
 type shift struct {
 	taken  []int32 // ended a wait
 	handed []int32 // belong to the run of a group now
@@ -59,12 +64,13 @@ func signalBytes(x *signal) int64 {
 // id. It returns false if `id` is "".
 func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
 
-// full reports whether the run forgets an id when it accepts a signal with a new one.
+// full reports whether the run must forget an id when it accepts a signal with a new id.
 func (s *signals) full() bool { return len(s.order) >= maxSignalIDs }
 
-// remember adds the id of an accepted signal. If `forgets` is true, it first removes the oldest ids, so
-// that the run remembers at most maxSignalIDs. The record says whether ids are removed, because the
-// records of older engines remove none: their journals must give the same state as before.
+// remember adds the id of an accepted signal. If `forgets` is true, it first removes the oldest
+// ids, so that the run remembers at most maxSignalIDs. The record says whether ids are removed,
+// because the records of older engines remove none: their journals must give the same state as
+// before.
 func (s *signals) remember(id string, forgets bool) {
 	if id == "" {
 		return
@@ -86,8 +92,8 @@ func (s *signals) remember(id string, forgets bool) {
 // It returns false if the id is "".
 func (c *Change) Knows(id string) bool { return c.s.signals.knows(id) }
 
-// change notes which signals the parameter `now`, the new content of a node, takes or hands over. The
-// parameter `was` is the node before the record.
+// change notes which signals a node takes, hands over or gives back with a record. The parameters
+// `was` and `now` are the data of the node before and after the record.
 func (s *signals) change(was, now *model.More) {
 	if now.Signal.Number != was.Signal.Number && now.Signal.Number != 0 {
 		s.moved.taken = append(s.moved.taken, now.Signal.Number)
@@ -140,12 +146,13 @@ func (s *signals) without(list []signal, numbers []int32, forget bool) (rest, re
 	return list, removed
 }
 
-// find returns the position of the signal with this number in a list that is in the order of numbers.
+// find returns the position of the signal with this number in a list that is sorted by number.
 func find(list []signal, number int32) (k int, found bool) {
 	return slices.BinarySearchFunc(list, number, func(x signal, number int32) int { return cmp.Compare(x.Number, number) })
 }
 
-// inOrder adds signals to a list, and returns the list in the order of numbers. It may change the list.
+// inOrder adds the signals in the parameter `more` to a list, and returns the list sorted by
+// number. It may change the list in the parameter `list`.
 func inOrder(list, more []signal) []signal {
 	if len(more) == 0 {
 		return list
@@ -179,8 +186,8 @@ func (s *signals) arrive(e Event) {
 	}
 }
 
-// numbered returns the signals with which the run of a group starts, with the numbers that they have in
-// this run.
+// numbered returns the signals with which the run of a group starts, with the numbers that they
+// have in this run.
 func numbered(list []signal) []signal {
 	list = slices.Clone(list)
 	for k := range list {
@@ -201,8 +208,8 @@ func (s *signals) clone() signals {
 	return c
 }
 
-// kept returns all early signals for a snapshot, also those that were handed over: the nodes say which
-// these are.
+// kept returns all early signals for a snapshot, also those that were handed over: the nodes say
+// which these are.
 func (s *signals) kept() []signal {
 	if len(s.handed) == 0 {
 		return s.list

@@ -408,14 +408,15 @@ func (w *world) checkDo(inv machine.Invoke, n *model.Node, fail failer, flying b
 			return fail("promise 6: %s has not ended", w.wf.Steps[j].Name)
 		}
 	}
-	if r.Deadline != 0 && !r.Passed && !r.Overdue && model.ToInstant(inv.CompleteBy) > r.Deadline {
+	unbound := r.Parked && w.isChild(inv) // no deadline of forward work expires while a run is parked
+	if r.Deadline != 0 && !r.Passed && !r.Overdue && !unbound && model.ToInstant(inv.CompleteBy) > r.Deadline {
 		return fail("S57: complete-by is after the run's deadline")
 	}
 	d := n.Fwd.Deadline
 	if n.Item {
 		d = w.s.Nodes()[n.Step].Fwd.Deadline
 	}
-	if d != 0 && model.ToInstant(inv.CompleteBy) > d {
+	if d != 0 && !unbound && model.ToInstant(inv.CompleteBy) > d {
 		return fail("complete-by is after the step's deadline")
 	}
 	if wish := w.wishes[inv.Attempt.Node]; wish.After(w.now) {

@@ -36,8 +36,8 @@ func (d slots) canStart(i int, agent string) bool {
 	return true
 }
 
-// refusedNow reports whether the event of this decision is an AttemptDeferred of this agent.
-// Then the engine has just refused to send a call.
+// refusedNow reports whether the event of this decision is an AttemptDeferred of this agent. Such
+// an event means that the engine has just refused to send a call.
 func (d slots) refusedNow(agent string) bool { return slices.Contains(d.deferred, agent) }
 
 // taken returns how many of the agent's slots this decision has taken.
@@ -156,9 +156,9 @@ func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }
 
-// priority returns the priority of the calls of a node, including its undo. If the expression of the
-// step cannot be evaluated, the result is the priority of the run. Such an error fails the step only
-// when the step begins (forward.begin).
+// priority returns the priority of the calls of a node, including its undo. If the expression of
+// the step cannot be evaluated, the result is the priority of the run. Such an error fails the step
+// only when the step begins (forward.begin).
 func (d slots) priority(n *model.Node) int {
 	if d.wf.StepPriorities {
 		if s, err := d.settings(n); err == nil && s.Priority >= 0 {
@@ -168,18 +168,19 @@ func (d slots) priority(n *model.Node) int {
 	return d.run.Line.Priority()
 }
 
-// rank returns the rank of a node that begins to wait now; the smallest rank is the next. The rank
-// is the present time if the node has the priority of the run. For each point of priority above
-// that, it is earlier by line.PerPoint; for each point below, later. So the order depends on the
-// priority and on how long a node has waited, as for runs (line.Line.Rank).
+// rank returns the rank of a node that begins to wait now. The node with the smallest rank is the
+// next. The rank is the present time if the node has the priority of the run. For each point of
+// priority above the run's, the rank is earlier by line.PerPoint. For each point below, it is later
+// by line.PerPoint. So the order depends on the priority and on how long a node has waited, as for
+// runs (line.Line.Rank).
 func (d slots) rank(n *model.Node) model.Instant {
 	lift := d.priority(n) - d.run.Line.Priority()
 	return max(1, d.at-model.Instant(lift)*model.Instant(line.PerPoint.Microseconds()))
 }
 
 // yields reports whether node i leaves the free slots of the agent to steps of other runs, because
-// one of them has a higher priority. If the event is SlotsFreed, the first node takes its slot in any
-// case, because the engine sends this event to the run whose turn it is.
+// one of them has a higher priority. If the event is SlotsFreed, the first node takes its slot in
+// any case, because the engine sends this event to the run whose turn it is.
 func (d slots) yields(i int, agent string, slot Slot) bool {
 	if slot.Yield == 0 {
 		return false
@@ -190,9 +191,9 @@ func (d slots) yields(i int, agent string, slot Slot) bool {
 	return d.priority(d.get(i)) < slot.Yield
 }
 
-// fanFirst sorts the nodes that are about to start, in the queues d.launch and d.fan, by priority. It
-// reports whether the next node to start is in d.fan, which holds for_each steps. It does nothing if
-// no step of the workflow has a priority.
+// fanFirst sorts the nodes that are about to start, in the queues d.launch and d.fan, by priority.
+// It reports whether the next node to start is in d.fan, which holds for_each steps. It does
+// nothing if no step of the workflow has a priority.
 func (d slots) fanFirst() bool {
 	if !d.wf.StepPriorities {
 		return false
@@ -202,8 +203,8 @@ func (d slots) fanFirst() bool {
 	return d.fan.len() > 0 && d.priority(d.get(d.fan.items[d.fan.first])) > d.priority(d.get(d.launch.items[d.launch.first]))
 }
 
-// order sorts the nodes of a queue by priority, the highest first. Nodes with the same priority keep
-// their order.
+// order sorts the nodes of a queue by priority, the highest first. Nodes with the same priority
+// keep their order.
 func (d slots) order(q *queue) {
 	if q.len() < 2 || len(q.items) == q.ordered {
 		return
@@ -220,8 +221,8 @@ func (d slots) order(q *queue) {
 	q.ordered = len(q.items)
 }
 
-// Priority returns the priority of the first step that waits for the agent: the argument `priority` of
-// the step, or the priority of the run. The parameter `s` is the state from which `h` comes.
+// Priority returns the priority of the first step that waits for the agent: the argument `priority`
+// of the step, or the priority of the run. The parameter `s` is the state from which `h` comes.
 func (h HeldAgent) Priority(wf *dsl.Workflow, s *State) int {
 	if !wf.StepPriorities {
 		return s.run.Line.Priority()

@@ -38,7 +38,8 @@ func NewState() *State {
 // Clone returns a copy. The copy and the original share only data that neither of them
 // changes.
 func (s *State) Clone() *State {
-	if s.private { // if it is false already, do not write it: other goroutines may be reading it
+	// Do not write the field if it is false already: other goroutines may be reading it.
+	if s.private {
 		s.private = false
 	}
 	c := &State{run: s.run, nodes: slices.Clone(s.nodes), values: s.values.clone(), signals: s.signals.clone(), checkpoints: s.checkpoints}
@@ -149,8 +150,8 @@ func (s *State) resolve(h *model.StoredValue, key string) {
 	}
 }
 
-// EarlySignals returns the signals that the run has accepted, and that no step and no group has taken
-// yet, the oldest first. The caller must not change the list.
+// EarlySignals returns the signals that the run has accepted, and that no step and no group has
+// taken yet, the oldest first. The caller must not change the list.
 func (s *State) EarlySignals() []model.Signal { return s.signals.list }
 
 // RunID returns the internal id of the run; 0 before the first record.
@@ -162,7 +163,7 @@ func (s *State) Name() string { return s.run.Name }
 // Vars returns the run's variables.
 func (s *State) Vars() dsl.Value { return s.run.Vars.V }
 
-// Status returns the state of the run; RunInvalid before the first record.
+// Status returns the status of the run; RunInvalid before the first record.
 func (s *State) Status() status.RunState { return s.run.State }
 
 // Last returns the time of the last record.
@@ -184,9 +185,9 @@ func (s *State) Run() *model.Run { return &s.run }
 // caller must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// NextDue returns the earliest time at which TimePassed changes the run, if no other event
-// comes before. It returns false if there is no such time. Then the run has ended, or it waits
-// only for a person, or for a slot that may become free at any time.
+// NextDue returns the earliest time at which TimePassed changes the run, if no other event comes
+// before. It returns false if there is no such time: the run has ended, or it waits only for
+// something without a known time, such as a person, a signal or a free slot.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
@@ -301,8 +302,8 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	return a.Silent.Time().Sub(a.Started.Time())
 }
 
-// Hopeless reports whether only a person can deal with the effect that node i may have. Then
-// neither a lookup nor an undo can help.
+// Hopeless reports whether only a person can deal with the effect that node i may have. That is the
+// case if neither a lookup nor an undo can help.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
 
 // Weight returns an estimate of how many bytes of memory the state takes.

@@ -34,7 +34,8 @@ func (d undoing) considerUndo(i int) {
 	}
 	step := d.step(n)
 	switch {
-	case n.OwnEffect() == status.EffectNone: // the effects that a child run kept at its end cannot be undone
+	case n.OwnEffect() == status.EffectNone:
+		// The effects that a child run kept at its end cannot be undone.
 		d.endUndo(i, model.UndoAfter(n.Kept, model.UndoNothing))
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)
@@ -46,7 +47,7 @@ func (d undoing) considerUndo(i int) {
 		d.edit(i).Und.Kind = model.CallUndo
 		d.caller().pause(i, n.MayWorkUntil)
 	default:
-		d.climb(i)
+		d.nextUndoCall(i)
 	}
 }
 
@@ -60,10 +61,10 @@ func (d undoing) orderAllows(n *model.Node) bool {
 	return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)
 }
 
-// climb chooses the next call that is needed to undo the effect of node i. The call is a
+// nextUndoCall chooses the next call that is needed to undo the effect of node i. The call is a
 // lookup of the outcome, the undo itself, or a repeated forward call that gives the output for
 // the undo. If no call can help, the undo fails, and a person must act.
-func (d undoing) climb(i int) {
+func (d undoing) nextUndoCall(i int) {
 	n := d.edit(i)
 	step := d.step(n)
 	n.Und.Act = model.Idle
@@ -83,14 +84,16 @@ func (d undoing) climb(i int) {
 	}
 	n.Undo = model.UndoActive
 	maybe := n.Present() == status.EffectMaybe
-	// In a loop, the present iteration may have no effect. Then the undo uses the output of the last
-	// iteration that succeeded, and this output is known.
+	// In a loop, the present iteration may have no effect. Then the undo uses the output of the
+	// last iteration that succeeded, and this output is known.
 	known := n.Known || n.Present() == status.EffectNone
 	undo := step.Undo.Do
-	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
+	// True if an earlier undo of unknown outcome may have taken effect, and a second one could do
+	// harm.
+	twice := n.UndoDoubt > 0 && !undo.Idempotent
 	switch {
-	// Look up the forward call, but not after an undo of unknown outcome. Then the effect
-	// may be gone already, and the lookup would prove nothing.
+	// Look up the forward call, but not after an undo of unknown outcome. After such an undo the
+	// effect may be gone already, and the lookup would prove nothing.
 	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0:
 		n.Und.Kind = model.CallLookup
 	case (known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
@@ -193,11 +196,12 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 }
 
 // repeatUndo plans the next attempt of an undo after the failure m. If the parameter `again` is
-// false, or no attempts or no time are left, it ends the undo as failed.
+// false, or no attempts or no time are left, it ends the undo as failed. For an undo before the
+// next attempt of the node, the deadlines of the step and of the run count, too (outOfTime).
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
-	until := d.forward().interval(r, n, &n.Und)
+	until := d.forward().nextAttempt(r, n, &n.Und)
 	bound := model.Earliest(n.Und.Deadline, d.run.UndoDeadline)
 	if by := d.forward().forwardBound(i); n.Clearing && again && by != 0 && until >= by {
 		d.outOfTime(i)
@@ -210,9 +214,9 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	d.caller().pause(i, until)
 }
 
-// passOn is called when the undo of step i has ended or was not needed. It counts this in the
-// field Back of every step on which step i depends. When all dependents of such a step are
-// counted, its own undo can start.
+// passOn is called when the undo of step i has ended or was not needed. It counts this in the field
+// Back of every step on which step i depends. When all dependents of such a step are counted, the
+// undo of this step can start.
 func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
@@ -238,7 +242,7 @@ func (d undoing) clear(i int) {
 		n.State, n.Fwd.Act = status.StepBackoff, model.Idle
 		n.Queue, n.Hold = 0, 0
 		n.Und = model.Track{Failures: n.Und.Failures, Total: n.Und.Total}
-		d.climb(i)
+		d.nextUndoCall(i)
 	}
 }
 
@@ -251,7 +255,7 @@ func (d undoing) reconsider(i int) {
 	case n.MayWorkUntil > d.at:
 		d.caller().pause(i, n.MayWorkUntil)
 	default:
-		d.climb(i)
+		d.nextUndoCall(i)
 	}
 }
 
@@ -266,10 +270,10 @@ func (d undoing) outOfTime(i int) {
 	}
 }
 
-// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the
-// undo is called before the next attempt, while the run still goes forward. The code calls
+// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. The undo of
+// such a step is called before its next attempt, while the run still goes forward. The code calls
 // this clearing (Node.Clearing). The rules of all other undos also apply to clearing. After
-// it, the step starts again with a new idempotency key. With the old key, the agent would not
+// clearing, the step starts again with a new idempotency key. With the old key, the agent would not
 // cause the effect again.
 //
 // The functions below decide whether a node must be cleared. They also end clearing that succeeds
@@ -282,8 +286,8 @@ func (d undoing) mustClear(n *model.Node) bool {
 	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.OwnEffect() != status.EffectNone
 }
 
-// clearable reports whether the possible effect of a node can be undone before another
-// attempt. Then that attempt cannot cause the effect twice, even if the action is not
+// clearable reports whether the possible effect of a node can be undone before another attempt.
+// After such an undo, that attempt cannot cause the effect twice, even if the action is not
 // idempotent.
 func (d undoing) clearable(n *model.Node) bool {
 	step := d.step(n)

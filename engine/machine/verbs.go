@@ -157,20 +157,19 @@ func (d verbs) pauseRequested(ev PauseRequested) {
 	default:
 		d.run.Paused = true
 		d.run.PausedAt, d.run.PausedBy, d.run.PauseWhy = d.at, ev.By, ev.Reason
-		d.caller().pauseGroups(true, ev.Reason)
 	}
 }
 
-// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline. The parent of
-// the run of a group ends only the pause that came from the parent.
+// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline. The parent
+// of the run of a group ends only the pause that came from the parent.
 func (d verbs) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {
 	case r.Paused && r.Parent.Run != 0 && ev.By == r.Parent.Name && r.PausedBy != ev.By:
 		d.refuse("resume", ev.By, "the run was paused by %s, and not with its parent", r.PausedBy)
+	case (r.Paused || r.Parked) && d.tooLong("resume", ev.By, ev.Extend, "extend the deadline of the parent"):
 	case r.Paused:
 		r.Paused = false
-		d.caller().pauseGroups(false, "")
 		r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
 		r.Begun = true // set Begun: a run never returns to the state queued (S53)
 		d.extend(ev.Extend)
@@ -181,8 +180,6 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 		}
 	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
-	case r.Parked && ev.Extend > 0 && bounds(d).byParent():
-		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits: extend the deadline of the parent", r.Parent.Name)
 	case r.Parked && ev.Extend > 0:
 		d.extend(ev.Extend)
 	case r.Parked || r.Lost():
@@ -192,21 +189,33 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	}
 }
 
+// tooLong refuses the verb and returns true if the person wants to extend the deadline of a child
+// run, and the parent does not wait so long. The parameter `instead` says what the person can do.
+func (d verbs) tooLong(verb, person string, by time.Duration, instead string) bool {
+	why := bounds(d).refuses(by)
+	if why != "" {
+		d.refuse(verb, person, "%s: %s", why, instead)
+	}
+	return why != ""
+}
+
 // extend gives the forward work of the run a later deadline. It does nothing if the run has no
-// deadline, if the new deadline would be earlier, or if the deadline is the time until which the
-// parent waits.
+// deadline of its own, or if the new deadline would be earlier.
 func (d verbs) extend(by time.Duration) {
-	if r := &d.run; by > 0 && !bounds(d).byParent() && r.Phase == model.PhaseForward && r.Deadline != 0 {
-		r.Deadline = max(r.Deadline, d.at.Add(by))
-		r.Overdue = r.Overdue && r.Deadline <= d.at
-		d.caller().boundChildren()
+	own, until := bounds(d).ownAndUntil()
+	if by > 0 && d.run.Phase == model.PhaseForward && own != 0 {
+		bounds(d).set(max(own, d.at.Add(by)), until)
 	}
 }
 
 // retryRequested gives the failed steps of a parked run all their attempts again (S60).
 func (d verbs) retryRequested(ev RetryRequested) {
 	r := &d.run
+	const instead = "retry without extending it, or extend the deadline of the parent"
 	if r.Lost() { // if a step has failed, too, the person must send a second retry for it
+		if d.tooLong("retry", ev.By, ev.Extend, instead) {
+			return
+		}
 		d.found()
 		d.extend(ev.Extend)
 		return
@@ -216,12 +225,11 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	late := r.Deadline != 0 && r.Deadline <= d.at && !r.Passed
-	if bounds(d).byParent() && (late || ev.Extend > 0) {
-		if late {
-			d.refuse("retry", ev.By, "the parent %s waits no longer for the run: compensate or cancel it", r.Parent.Name)
-		} else {
-			d.refuse("retry", ev.By, "the deadline is the time until which the parent %s waits: retry without extending it, or extend the deadline of the parent", r.Parent.Name)
-		}
+	if late && bounds(d).byParent() {
+		d.refuse("retry", ev.By, "the parent %s waits no longer for the run: compensate or cancel it", r.Parent.Name)
+		return
+	}
+	if d.tooLong("retry", ev.By, ev.Extend, instead) {
 		return
 	}
 	if late && ev.Extend <= 0 {
@@ -229,7 +237,8 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // max_failures allows this failure
+		// True if max_failures allows this failure.
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i)
 		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
@@ -248,8 +257,8 @@ func (d verbs) retryRequested(ev RetryRequested) {
 	d.ending().unpark()
 }
 
-// mayRetry reports whether another attempt of node i can do no harm. Otherwise mayRetry
-// refuses the verb and returns false.
+// mayRetry reports whether another attempt of node i is harmless. If it is not, mayRetry refuses
+// the verb.
 func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
 	effect, do := n.Present(), d.step(n).Do
@@ -322,8 +331,8 @@ func (d verbs) newDeadline(i int) {
 	}
 }
 
-// pick returns the number i of each node n that has this name and for which qualifies(i, n) is true.
-// The name of a for_each step also selects all its instances. The name "" selects every node.
+// pick returns the number i of each node n that has this name and for which qualifies(i, n) is
+// true. The name of a for_each step also selects all its instances. The name "" selects every node.
 func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {

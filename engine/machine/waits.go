@@ -36,9 +36,9 @@ func (d waits) begin(i int) {
 	}
 }
 
-// setTimer starts the timer of node i. If the workflow gives a duration, it counts from the time at
-// which the step was ready. In the second and later iterations of a repeat block, it counts from now.
-// If the end of the timer has passed already, the step ends at once.
+// setTimer starts the timer of node i. If the workflow gives a duration, the duration counts from
+// the time at which the step was ready. In the second and later iterations of a repeat block, the
+// duration counts from now. If the end of the timer has passed already, the step ends at once.
 func (d waits) setTimer(i int) {
 	n := d.edit(i)
 	limit, err := d.step(n).Until(d.scope(n))
@@ -58,8 +58,8 @@ func (d waits) setTimer(i int) {
 	d.done(i, dsl.Value{})
 }
 
-// rang ends node i, whose timer has ended.
-func (d waits) rang(i int) { d.done(i, dsl.Value{}) }
+// timerEnded ends node i, whose timer has ended.
+func (d waits) timerEnded(i int) { d.done(i, dsl.Value{}) }
 
 // listen makes node i wait for its signals. If there are early signals that the node can take,
 // the oldest of them ends the node at once.
@@ -80,8 +80,8 @@ func (d waits) listen(i int) {
 }
 
 // takes ends node i with the signal s and returns true, if the node waits for a signal of this name
-// and the payload has the declared type. Otherwise it changes nothing and returns false. A signal with
-// an error code needs no payload; it makes the node fail.
+// and the payload has the declared type. Otherwise it changes nothing and returns false. A signal
+// with an error code needs no payload; it makes the node fail.
 func (d waits) takes(i int, s signal) bool {
 	n := d.get(i)
 	if !n.Waits() || !slices.Contains(strings.Split(n.Signal.Awaits, "\n"), s.Name) {
@@ -106,8 +106,8 @@ func (d waits) takes(i int, s signal) bool {
 	return true
 }
 
-// done ends node i, whose step calls no agent, as succeeded with the output out. If a
-// postcondition does not hold, or the output is too large, the node fails.
+// done ends node i as succeeded, with the output in the parameter `out`. The step of the node calls
+// no agent. If a postcondition does not hold, or the output is too large, the node fails.
 func (d waits) done(i int, out dsl.Value) {
 	n := d.edit(i)
 	n.Fwd.Act = model.Idle
@@ -146,8 +146,8 @@ func (d waits) timedOut(i int) bool {
 }
 
 // signalReceived gives a signal to the first node that takes it. If no node takes the signal now,
-// the run keeps it, for a later step or for a group that has not started. signalReceived refuses the
-// signal if no step can ever take it, or if the run keeps too many signals.
+// the run keeps it, for a later step or for a group that has not started. signalReceived refuses
+// the signal if no step can ever take it, or if the run keeps too many signals.
 func (d waits) signalReceived(ev SignalReceived) {
 	ev.Forgets = ev.ID != "" && !d.s.signals.knows(ev.ID) && d.s.signals.full()
 	d.event = ev
@@ -170,8 +170,8 @@ func (d waits) signalReceived(ev SignalReceived) {
 	}
 }
 
-// crowded returns the reason why the run cannot keep the signal that has arrived. It returns "" if the
-// run has room for it.
+// crowded returns the reason why the run cannot keep the signal that has arrived. It returns "" if
+// the run can keep the signal.
 func (d waits) crowded() string {
 	early := &d.s.signals
 	switch sum := early.bytes + signalBytes(&d.arrived[0]); {
@@ -184,8 +184,8 @@ func (d waits) crowded() string {
 	return ""
 }
 
-// unwanted returns the reason why no step of the run can take a signal, now or later, and no group that
-// has not started can take it. Otherwise it returns "".
+// unwanted returns "" if a step of the run, or a group that has not started, can take the signal
+// now or later. If none of them can ever take it, unwanted returns the reason.
 func (d waits) unwanted(ev SignalReceived) string {
 	if d.run.Phase == model.PhaseUndo || d.run.Turning {
 		return "the run is being undone: no step waits for a signal any more"

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A From says from which ended run a new run takes over results. The zero From belongs to a run that
-// takes over nothing.
+// A From says from which ended run a new run takes over results. The zero From belongs to a run
+// that takes over nothing.
 type From struct {
 	Run    status.RunID // internal id of the ended run; 0 = the new run takes over nothing
 	Step   string       // step from which the new run starts
@@ -18,21 +18,22 @@ type From struct {
 	Again bool
 }
 
-// A Past is an ended run from which a new run takes over results. The state of an ended run does not
-// change any more, so every decision that uses it gives the same result.
+// A Past is an ended run from which a new run takes over results. The state of an ended run does
+// not change any more, so every decision that uses it gives the same result.
 type Past struct {
 	Run   *model.Run
 	Nodes []*model.Node
 	Flow  *dsl.Workflow // workflow that the run had at its end
 }
 
-// Succession says what a new run of the given workflow takes over from the ended run.
+// Succession says what a new run of the workflow `next` takes over from the ended run.
 func (p *Past) Succession(next *dsl.Workflow, from From) Succession {
 	return Restart(p.Flow, next, p.Run, p.Nodes, from.Step, from.Again)
 }
 
-// Ancestors returns the list model.Run.Ancestors of a new run. An ancestor of the ended run is in the
-// list if it made the calls of a step that is taken over. The last entry is the ended run itself.
+// Ancestors returns the list model.Run.Ancestors of a new run. An ancestor of the ended run is in
+// the list if it made the calls of a step that is taken over. The last entry is the ended run
+// itself.
 func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 	own := model.Ancestor{
 		Run: p.Run.ID, Name: p.Run.Name, Key: p.Run.Key, Trigger: p.Run.Trigger, Started: p.Run.Started, From: from.Step, Reason: from.Reason,
@@ -60,8 +61,9 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 }
 
 // Take copies the result and the effect of a node of the ended run into the node n of the new run.
-// It does not copy what only the ended run needs: attempts, pauses and the state of the undo. It also
-// copies no doubt about an attempt, because a node is only taken over if its effect is certain.
+// It does not copy what only the ended run needs: attempts, pauses and the state of the undo. It
+// also copies no doubt about an attempt, because a node is only taken over if its effect is
+// certain.
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0
@@ -71,8 +73,10 @@ func Take(n, was *model.Node) {
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
 	n.Data, n.Caught, n.Last = model.StoredValue{V: was.Data.V}, model.StoredValue{V: was.Caught.V}, model.StoredValue{V: was.Last.V}
 	n.BizKey, n.Manual, n.Loop, n.Given = was.BizKey, was.Manual, was.Loop, model.StoredValue{V: was.Given.V}
-	n.Loop.Calls = 0                                                             // the new run counts only its own calls
-	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // the number of the signal has a meaning only in the old run
+	// The new run counts only its own calls.
+	n.Loop.Calls = 0
+	// The number of the signal has a meaning only in the old run.
+	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name}
 	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)
 	n.Collected = nil
 	for _, v := range was.Collected.Tail(was.Collected.Len()) {

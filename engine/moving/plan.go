@@ -16,13 +16,16 @@ import (
 // A Plan says what moving a run to another definition changes. If it has refusals, the run cannot
 // be moved.
 type Plan struct {
-	Steps    []Step // all steps that at least one of the two definitions has, in the order of their nodes
+	// All steps that at least one of the two definitions has, in the order of their nodes.
+	Steps    []Step
 	Refusals []Refusal
-	Vars     dsl.Value     // the run's variables for the new definition
-	Flow     *dsl.Workflow // the new workflow; the index of each step is the number of its node. nil if there is a refusal
-	StepOf   []int32       // see model.Move
-	// Deadline is the deadline that the new definition gives to the run; 0 = none. It counts only if
-	// NewDeadline is true. Otherwise the run keeps its present deadline.
+	Vars     dsl.Value // the run's variables for the new definition
+	// The new workflow; the index of each step is the number of its node. It is nil if there is a
+	// refusal.
+	Flow   *dsl.Workflow
+	StepOf []int32 // see model.Move
+	// Deadline is the deadline that the new definition gives to the run; 0 = none. It counts only
+	// if NewDeadline is true. Otherwise the run keeps its present deadline.
 	Deadline    model.Instant
 	NewDeadline bool
 }
@@ -99,7 +102,7 @@ func Compare(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, momen
 	return c.plan
 }
 
-// A comparison is the work on one Plan.
+// A comparison computes one Plan.
 type comparison struct {
 	now, next *dsl.Workflow
 	run       *model.Run
@@ -112,20 +115,20 @@ func (c *comparison) refuse(step, next, format string, args ...any) {
 	c.plan.Refusals = append(c.plan.Refusals, Refusal{Step: step, Reason: fmt.Sprintf(format, args...), Next: next})
 }
 
-// whole returns the first reason against the move that does not depend on a single step; zero = there
-// is no such reason.
+// whole returns the first reason against the move that does not depend on a single step; zero =
+// there is no such reason.
 func (c *comparison) whole() Refusal {
 	switch {
 	case c.next == nil:
 		return Refusal{Reason: "this engine cannot read the new definition", Next: "look for its error in the log of the engine"}
 	case c.run.Finished != 0:
-		return Refusal{Reason: "the run has ended", Next: "`engine restart` starts a new run from its results"}
+		return Refusal{Reason: "the run has ended", Next: fmt.Sprintf("`engine restart %s --from STEP` starts a new run from its results", c.run.Name)}
 	case c.run.Phase == model.PhaseUndo:
 		return Refusal{Reason: "the run is being undone: it ends with the definition that it has"}
 	case c.run.Turning:
 		return Refusal{Reason: "the run is about to turn back: it ends with the definition that it has"}
 	case c.run.Lost():
-		return Refusal{Reason: "the run is parked because engines died", Next: "`engine retry` it first"}
+		return Refusal{Reason: "the run is parked because engines died", Next: fmt.Sprintf("`engine retry %s` comes first", c.run.Name)}
 	case c.now.Name != c.next.Name:
 		return Refusal{Reason: fmt.Sprintf("the run is of workflow %q, not of workflow %q", c.now.Name, c.next.Name)}
 	case c.now.Digest == c.next.Digest:
@@ -136,8 +139,8 @@ func (c *comparison) whole() Refusal {
 	return Refusal{}
 }
 
-// match finds for each node of the run its step in the new definition. New steps get the numbers
-// after those of all nodes. It sets the fields Steps, StepOf and Flow of the plan.
+// match finds, for each node of the run, its step in the new definition. New steps get the numbers
+// after those of all nodes. The method sets the fields Steps, StepOf and Flow of the plan.
 func (c *comparison) match() {
 	byName := map[string]int{}
 	for i, s := range c.next.Steps {
@@ -230,8 +233,8 @@ func (c *comparison) changed(s *Step) []string {
 }
 
 // aspects returns the source texts of the attributes and blocks of a step, by their names. A step
-// that does not come from a file has no source texts. Then aspects returns only the kind, the action
-// and the undo of the step.
+// that does not come from a file has no source texts. For such a step, aspects returns only the
+// kind, the action and the undo.
 func aspects(s *dsl.Step) map[string]string {
 	if s.Aspects != nil {
 		return s.Aspects()
@@ -256,9 +259,10 @@ func (c *comparison) open(n *model.Node) bool {
 	return false
 }
 
-// inFlight refuses the move because a call of a step is in flight. The parameter `why` says what the new
-// definition does to the step. A pause of the run does not end a child run, and it holds the steps of a
-// group, so that the group does not end either.
+// inFlight refuses the move because a call of a step is in flight. The parameter `why` says what
+// the new definition does to the step. The advice depends on the kind of the step: a pause of the
+// run lets an ordinary call end, but it does not end a child run. In a group no step starts during
+// the pause, so the group does not end either.
 func (c *comparison) inFlight(s *Step, why string) {
 	switch k := c.now.Steps[s.Node].Child; {
 	case k == nil:
@@ -283,7 +287,7 @@ func harmless(n *model.Node) bool {
 	return n.Effect() == status.EffectNone && !n.Expanded && !n.Waits() && !n.Well() && n.Loop == (model.Loop{}) && n.UndoDoubt == 0
 }
 
-// begun decides about a changed step of which no call is in flight.
+// begun decides about a changed step that has no call in flight.
 func (c *comparison) begun(s *Step, n *model.Node) {
 	if untouched(n) || harmless(n) {
 		s.Anew, s.Fresh = true, untouched(n)
@@ -335,7 +339,7 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 }
 
 // dependencies refuses the move if a step has begun and, in the new definition, depends on a step
-// that has not ended. Otherwise the step would continue without waiting for the other step.
+// that has not ended. Such a step would continue without waiting for the other step.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return
@@ -399,7 +403,8 @@ func (c *comparison) pivot() {
 	}
 }
 
-// variables sets the field Vars of the plan: the run's values for the variables of the new definition.
+// variables sets the field Vars of the plan: the run's values for the variables of the new
+// definition.
 func (c *comparison) variables() {
 	if len(c.next.Variables) == 0 { // no expression can read a variable
 		c.plan.Vars = c.run.Vars.V

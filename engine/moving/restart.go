@@ -22,19 +22,18 @@ type Succession struct {
 
 // A Heritage says what the new run does with one of its steps.
 type Heritage struct {
-	Step  int    // index of the step in the workflow of the new run
-	Name  string // name in the new definition
-	Was   string // name in the old run, if it differs from Name; otherwise ""
-	Node  int    // number of the step's node in the old run; -1 = the old run does not have the step
+	Step int    // index of the step in the workflow of the new run
+	Name string // name in the new definition
+	Was  string // name in the old run, if it differs from Name; otherwise ""
+	// Number of the step's node in the old run; -1 = the old run does not have the step.
+	Node  int
 	State status.StepState
 	Taken bool // the new run takes over the result; false = the step runs in the new run
-	// Effect is true if the step has an effect that the old run has not undone, or if a child run of the
-	// step keeps effects. If Taken is true, the new run takes over this effect. Otherwise the new run
-	// may cause the effect a second time.
+	// Effect is true if the step has an effect that the old run has not undone, or if a child run
+	// of the step keeps effects. If Taken is true, the new run takes over this effect. Otherwise
+	// the new run may cause the effect a second time.
 	Effect bool
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
-	// Refused is true if a refusal is about this step, so that it stays as it is.
-	Refused bool
 }
 
 // Restart says what a new run of the workflow `next` takes over from an ended run, if it starts
@@ -73,10 +72,12 @@ type succession struct {
 	out   Succession
 	again bool
 
-	from   int          // index of the step from which the new run starts
-	before map[int]bool // indexes of the steps on which the step in the field `from` depends, directly or not
-	nodeOf []int        // number of the node in the old run, by index of the step in the new workflow; -1 = none
-	doubt  bool         // a refusal counts for every step, so no other step helps
+	from int // index of the step from which the new run starts
+	// Indexes of the steps on which the step in the field `from` depends, directly or not.
+	before map[int]bool
+	// Number of the node in the old run, by index of the step in the new workflow; -1 = none.
+	nodeOf []int
+	doubt  bool         // a refusal applies to a restart from any step
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }
 
@@ -89,7 +90,7 @@ func (s *succession) whole(step string) Refusal {
 	case s.run.Parent.Run != 0:
 		return Refusal{Reason: fmt.Sprintf("the run is a child of run %s, which depends on it", s.run.Parent.Name), Next: "restart the parent"}
 	case s.run.Finished == 0:
-		return Refusal{Reason: "the run has not ended", Next: "`engine retry`, `engine settle` and `engine migrate` work on an open run; `engine cancel` ends it"}
+		return Refusal{Reason: "the run has not ended", Next: fmt.Sprintf("`engine explain %s` shows what it accepts now", s.run.Name)}
 	case s.now.Notifies != "":
 		return Refusal{Reason: "the run is a notification"}
 	case s.now.Name != s.next.Name:
@@ -167,7 +168,7 @@ func (s *succession) step(i int) {
 		s.out.Steps = append(s.out.Steps, h)
 		return
 	}
-	n, refusals := s.nodes[h.Node], len(s.plan.Refusals)
+	n := s.nodes[h.Node]
 	h.State = n.Shown()
 	if was := s.now.Steps[h.Node].Name; was != x.Name {
 		h.Was = was
@@ -185,11 +186,25 @@ func (s *succession) step(i int) {
 		h.Undoes = sum == effectStays && x.Undo != nil && !x.NoUndo && !s.passes()
 		s.unchanged(&h, n)
 	case h.Effect && !s.again:
-		s.refuse(x.Name, "restart from a later step; or allow the second effect with --again",
-			"step %s has taken effect, and nothing has undone it: in the new run it would take effect a second time", x.Name)
+		s.secondEffect(x.Name, sum)
 	}
-	h.Refused = len(s.plan.Refusals) > refusals
 	s.out.Steps = append(s.out.Steps, h)
+}
+
+// secondEffect refuses the restart, because the step would take effect a second time. The parameter
+// `sum` is what remains of the step's own effects. If the old run has undone them, only effects that
+// a child run keeps are left. A later step is then no way out, because it could not build on the step.
+func (s *succession) secondEffect(step string, sum remainder) {
+	next := "restart from a later step; or allow the second effect with --again"
+	switch sum {
+	case effectUndone:
+		s.refuse(step, "allow the second effect with --again",
+			"a child run of step %s keeps effects, although the run has undone the step: in the new run the step would take effect a second time", step)
+	case effectNone:
+		s.refuse(step, next, "a child run of step %s keeps effects: in the new run the step would take effect a second time", step)
+	default:
+		s.refuse(step, next, "step %s has taken effect, and nothing has undone it: in the new run it would take effect a second time", step)
+	}
 }
 
 // takes reports whether the new run takes over the result of step i. The parameter `n` is the node
@@ -231,10 +246,10 @@ func (s *succession) keeps(n *model.Node) bool {
 	return slices.ContainsFunc(s.nodes[n.First:n.First+n.Count], func(item *model.Node) bool { return item.Kept.Stay() })
 }
 
-// remains returns what remains of the effects of a step, without those that its child runs keep. If the step has instances, the result is
-// the largest of their remainders, in the order of the constants above. If some instances were
-// undone and the effects of others stay, the effects are in doubt: the new run could neither keep
-// nor repeat the step.
+// remains returns what remains of the effects of a step, without those that its child runs keep. If
+// the step has instances, the result is the largest of their remainders, in the order of the
+// constants above. If some instances were undone and the effects of others stay, the effects are in
+// doubt: the new run could neither keep nor repeat the step.
 func (s *succession) remains(n *model.Node) remainder {
 	if !n.Expanded {
 		return remainsOf(n)
@@ -263,8 +278,8 @@ func remainsOf(n *model.Node) remainder {
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
 	case n.Undo == model.UndoLeft && n.Und.Miss == model.MissNone && (n.Und.Total == 0 || n.Kept.Has(status.KeptLeft)):
-		// A person left the effect in place with cancel --no-compensate, or the child run of the node
-		// could undo nothing.
+		// A person left the effect in place with cancel --no-compensate, or the child run of the
+		// node could undo nothing.
 		return effectStays
 	}
 	return effectInDoubt
@@ -305,8 +320,8 @@ func (s *succession) passes() bool {
 // depends reports whether step i depends on the step from which the new run starts.
 func (s *succession) depends(i int) bool { return ancestors(s.next, i)[s.from] }
 
-// gone refuses the restart if a step of the old run still has an effect, or may have one, and the new
-// definition does not have this step.
+// gone refuses the restart if a step of the old run still has an effect, or may have one, and the
+// new definition does not have this step.
 func (s *succession) gone() {
 	for i := range s.oldSteps() {
 		if slices.Contains(s.nodeOf, i) {
@@ -319,9 +334,9 @@ func (s *succession) gone() {
 	}
 }
 
-// pivot refuses the restart in two cases. First, the pivot of the old run has succeeded, and the new
-// run would not take it over as its own pivot. Second, no pivot of the old run has succeeded, and
-// the new run would take over a succeeded step that is the pivot only in the new definition.
+// pivot refuses the restart in two cases. First, the pivot of the old run has succeeded, and the
+// new run would not take it over as its own pivot. Second, no pivot of the old run has succeeded,
+// and the new run would take over a succeeded step that is the pivot only in the new definition.
 func (s *succession) pivot() {
 	p := s.next.Pivot
 	if s.run.Passed {
@@ -335,9 +350,9 @@ func (s *succession) pivot() {
 	}
 }
 
-// pivotLost refuses the restart, because the new run would not take over the pivot of the old run. The
-// pivot may have taken effect although its step has failed: then its child run has passed its own
-// pivot, and no restart is possible.
+// pivotLost refuses the restart, because the new run would not take over the pivot of the old run.
+// The pivot may have taken effect although its step has failed: then its child run has passed its
+// own pivot, and no restart is possible.
 func (s *succession) pivotLost(p int) {
 	if p >= 0 && s.nodeOf[p] >= 0 && !s.nodes[s.nodeOf[p]].Well() {
 		s.refuse("", "start a new run", "the pivot has taken effect, but its step has failed, so the new run could not take it over")

@@ -8,15 +8,15 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A run keeps the marks of sensitive values that its first definition gave them: such a value is sealed
-// and is not shown. A definition without the mark would store and show the value in clear. So a move or
+// The first definition of a run marks some values of the run as sensitive: they are sealed and not
+// shown. A definition without such a mark would store and show the value in clear. So a move or
 // restart to such a definition is refused.
 
 const keepMark = "declare it as sensitive; or start a new run, with another secret"
 
-// exposes returns the names of the attributes of the object `is` that are not sensitive any more, or not
-// completely, although they are sensitive in the object `was`. An attribute that `is` does not have is
-// not exposed. The name "" means the whole value.
+// exposes returns the names of the attributes of the object `is` that are not sensitive any more,
+// or not completely, although they are sensitive in the object `was`. An attribute that `is` does
+// not have is not exposed. The name "" means the whole value.
 func exposes(was, is dsl.Value) []string {
 	var names []string
 	for _, pointer := range was.Sensitive() {
@@ -28,8 +28,8 @@ func exposes(was, is dsl.Value) []string {
 	return names
 }
 
-// attribute returns the name of the attribute to which a JSON pointer leads. The result `ok` is false if
-// the value has no such attribute.
+// attribute returns the name of the attribute to which a JSON pointer leads. The result `ok` is
+// false if the value has no such attribute.
 func attribute(v dsl.Value, pointer string) (name string, ok bool) {
 	if pointer == "" {
 		return "", true
@@ -51,8 +51,8 @@ func (c *comparison) secretVariables() {
 	}
 }
 
-// secretResult refuses the move or the restart if a recorded result of a step is not sensitive any more.
-// The parameter `is` is the result with the marks of the new definition.
+// secretResult refuses the move or the restart, and returns false, if a recorded result of a step
+// is not sensitive any more. The parameter `is` is the result with the marks of the new definition.
 func (c *comparison) secretResult(step string, was, is dsl.Value) bool {
 	if names := exposes(was, is); len(names) > 0 {
 		what := "the result of step " + step

@@ -15,21 +15,22 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of its
-// groups.
+// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of
+// its groups.
 type Receiver struct {
 	Run  status.RunID
 	Name string
-	// Known is true if the run has accepted a signal with this id before. Then the signal changes
-	// nothing, and there is nothing to send.
+	// Known is true if the run has accepted a signal with this id before. In this case the signal
+	// changes nothing, and there is nothing to send.
 	Known bool
-	// Again is true if another run may take the signal if this one refuses it, because groups of the run
-	// may wait for the signal. Then the caller asks for the Receiver again.
+	// Again is true if groups may wait for the signal, so that another run may take the signal if
+	// this run refuses it. In this case the caller asks for the Receiver again after a refusal.
 	Again bool
 }
 
-// Receiver returns the run that takes the signal ev, which a person or a program sends to the parameter `run`. For
-// people, a group is a part of its run. But it is a run of its own, so Receiver looks for that run:
+// Receiver returns the run that takes the signal ev, which a person or a program sends to the
+// parameter `run`. For people, the steps of a group belong to the run around the group. But a group
+// is a run of its own. So Receiver looks for the run that takes the signal:
 //
 //   - The Receiver is the first of these runs, at any depth, in which a step waits for the signal now. The
 //     run itself comes before its groups.
@@ -43,9 +44,10 @@ type Receiver struct {
 //   - If the signal has an id, and the run, the run of a group of it or a run around it knows the id, that one
 //     is the Receiver.
 //
-// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
-// nothing, and runs may change before the signal reaches them. So the caller must ask again if the
-// Receiver refuses the signal: a group may have started or ended. Receiver also returns the errors of Try.
+// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver
+// sends nothing, and runs may change before the signal reaches them. So the caller must ask again
+// if the Receiver refuses the signal: a group may have started or ended. Receiver also returns the
+// errors of Try.
 func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
 	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -66,7 +68,7 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 			return to, err
 		}
 	}
-	err = o.Try(ctx, run, ev) // nil also if only a group that has not started can take the signal
+	err = o.Try(ctx, run, ev) // also nil if only a group that has not started can take the signal
 	var refused *RefusedError
 	r := top.State.Run()
 	if err != nil && !errors.As(err, &refused) || r.State.Final() || r.UndoStarted != 0 {
@@ -130,8 +132,8 @@ func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accep
 	return nil
 }
 
-// group visits the run of a group, and the groups in it. The parameter n is the node of the group, or
-// of one key of it.
+// group visits the run of a group, and the groups in it. The parameter n is the node of the group,
+// or of one instance of the group.
 func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 	if n.Child == "" { // the run around the group keeps the signal, if the group has not ended
 		if !n.FinishedAt.IsZero() {

@@ -36,23 +36,25 @@ type RefusedError struct {
 	Err    error // naming.ErrInboxFull, naming.ErrInboxBytes, or nil
 }
 
-// maxWaitingSignals is the number of messages in the inbox of a run from which on a signal is refused.
-// It is ten times the number of signals that a run keeps: more can only wait for an engine that is
-// late, or is not alive.
+// maxWaitingSignals is the number of messages in the inbox of a run at which a further signal is
+// refused. It is ten times the number of signals that a run keeps. So many messages wait only if
+// the engine of the run is late, or if no engine works on the run.
 const maxWaitingSignals = 10_000
 
-// maxWaitingVerbs is the same for all other verbs. It is larger, so that a person can cancel a run
-// whose inbox is full of signals.
+// maxWaitingVerbs is the number of messages at which any other verb is refused. It is larger than
+// maxWaitingSignals, so that a person can cancel a run whose inbox is full of signals.
 const maxWaitingVerbs = 11_000
 
-// maxWaitingSignalBytes is the number of bytes that the messages in the inbox of a run may have together
-// with a further signal. It is four times the number of bytes of signals that a run keeps. Without it,
-// 10,000 signals of 1 MiB could fill the store, and the memory of the engine that reads them.
+// maxWaitingSignalBytes is the largest size, in bytes, of the messages in the inbox of a run and a
+// further signal together. It is four times the number of bytes of signals that a run keeps.
+// Without this limit, 10,000 signals of 1 MiB could fill the store, and the memory of the engine
+// that reads them.
 const maxWaitingSignalBytes = 64 << 20
 
-// maxWaitingVerbBytes is the same for all other verbs, so that a person can settle a step of a run whose
-// inbox is full of signals. The verbs cancel and pause have no bound in bytes: a person must always be
-// able to stop a run. They carry only a reason, so the bound for their number suffices.
+// maxWaitingVerbBytes is this size for all other verbs. It is larger than maxWaitingSignalBytes, so
+// that a person can settle a step of a run whose inbox is full of signals. The verbs cancel and
+// pause have no limit in bytes, because a person must always be able to stop a run. These two verbs
+// carry only a reason, so the limit for the number of messages is enough.
 const maxWaitingVerbBytes = 72 << 20
 
 // Error names the verb and the reason.
@@ -62,10 +64,10 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.V
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Ask sends a verb to a run. The verb is durable when Ask returns. The run's owner answers the
-// verb; if no engine is running, that happens later. If the verb does not apply to the run in
-// its present state, Ask returns a *RefusedError and sends nothing. It may also return
-// ErrNotFound, a *crypt.KeyError or a *journal.RunError. If too many messages wait for the run, the
-// error is also a naming.ErrInboxFull. If they have too many bytes, it is also a naming.ErrInboxBytes.
+// verb; if no engine is running, that happens later. If the verb does not apply to the run in its
+// present state, Ask returns a *RefusedError and sends nothing. It may also return ErrNotFound, a
+// *crypt.KeyError or a *journal.RunError. If too many messages wait for the run, the error is also
+// a naming.ErrInboxFull. If they have too many bytes, it is also a naming.ErrInboxBytes.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
@@ -102,8 +104,8 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	return id, nil
 }
 
-// bounds returns how many messages may wait in the inbox of a run, and how many bytes they may have, if a
-// verb is to be added; 0 = no bound. It also returns the name of the verb for a refusal.
+// bounds returns how many messages may wait in the inbox of a run, and how many bytes they may
+// have, if a verb is to be added; 0 = no bound. It also returns the name of the verb for a refusal.
 func bounds(verb machine.Event) (name string, most int, mostBytes int64) {
 	switch verb.(type) {
 	case machine.SignalReceived:
@@ -114,9 +116,10 @@ func bounds(verb machine.Event) (name string, most int, mostBytes int64) {
 	return "verb", maxWaitingVerbs, maxWaitingVerbBytes
 }
 
-// Try checks whether a verb would be accepted in the run's present state. It returns nil if so,
-// and a *RefusedError if not. It changes nothing, because machine.Decide is a pure function.
-// Other errors are those of journal.LoadState and Definitions.Workflow.
+// Try checks whether a verb would be accepted in the run's present state. It returns nil if the
+// verb would be accepted, and a *RefusedError if the verb would be refused. It changes nothing,
+// because machine.Decide is a pure function. Other errors are those of journal.LoadState and
+// Definitions.Workflow.
 func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
 	story, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -146,10 +149,13 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		return nil // accepted; the owner decides again with store time, because this machine's clock may be wrong
+		// The verb is accepted at the time of the last record. That is enough: the clock of this
+		// machine may be wrong, and the owner decides again, with store time.
+		return nil
 	}
 	if now := time.Now(); err == nil && now.After(last) {
-		err = guard.Do(try(now)) // refused at the time of the last record: try again with the present time
+		// The verb is refused at the time of the last record: try again with the present time.
+		err = guard.Do(try(now))
 	}
 	switch {
 	case err != nil:
@@ -194,7 +200,8 @@ func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.Messag
 		return err
 	}
 	refused, found := answer(story.Records, id)
-	if !found && story.Covered > 0 { // the answer may be in a row before the snapshot: read all rows
+	// The answer may be in a row before the snapshot: read all rows.
+	if !found && story.Covered > 0 {
 		if err := ask.Do(ctx, whole); err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // orphaned refuses to retry a child run whose parent has ended. The parent does not need the result
-// of the child any more, so the child may only be undone. orphaned returns nil for all other runs and
-// verbs.
+// of the child any more, so the child may only be undone. orphaned returns nil for all other runs
+// and verbs.
 func (o *Operator) orphaned(ctx context.Context, state *machine.State, verb machine.Event) error {
 	r := state.Run()
 	if _, retry := verb.(machine.RetryRequested); !retry || r.Parent.Run == 0 || r.UndoStarted != 0 || r.State.Final() {

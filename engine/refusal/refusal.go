@@ -45,13 +45,13 @@ func (e *KeyError) Error() string {
 // shellWord returns a text in quotes, as a shell needs it.
 func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// A FullError says why a submission was refused. The workflow has as many open runs as its concurrency
-// block allows, and the block has when_full = "reject".
+// A FullError says why a submission was refused. The workflow has as many open runs as its
+// concurrency block allows, and the block has when_full = "reject".
 type FullError struct {
 	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
 	Limit         int
 	Open          []string // names of runs that hold a place; at most 10
-	Child         bool     // true = a step or group started the refused run
+	Child         bool     // true = a step or group wanted to start the refused run
 	Err           error    // the cause, naming.ErrFull
 }
 
@@ -95,8 +95,8 @@ func (e *VariableError) Error() string {
 // Unwrap returns the findings.
 func (e *VariableError) Unwrap() error { return e.Err }
 
-// A SelectionError says that a workflow cannot be published, because the database does not accept the
-// query of a selection.
+// A SelectionError says that a workflow cannot be published, because the database does not accept
+// the query of a selection.
 type SelectionError struct {
 	Workflow string
 	Schedule string // "" = the select block is in an on_event block

@@ -136,10 +136,10 @@ type LogLine struct {
 }
 
 // Views gives people lists of the steps of runs, of alerts, and of the runs that hold places in
-// limits. It reads these lists without loading runs. Its methods never block a writer and never make
-// a commit slower (S86). The role is optional. In a store without this role the lists are empty. Then
-// an engine that cannot work on a run repeats its alert after each restart, because it cannot find
-// the earlier alert.
+// limits. It reads these lists without loading runs. Its methods never block a writer and never
+// make a commit slower (S86). The role is optional. In a store without this role the lists are
+// empty. Then an engine that cannot work on a run repeats its alert after each restart, because it
+// cannot find the earlier alert.
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
@@ -183,24 +183,24 @@ type Waker interface {
 // A Retainer is a store that can remove runs that ended long ago. The role is optional. A
 // store without this role keeps all runs for ever.
 type Retainer interface {
-	// Retain removes runs that finished before the given time, and everything that the
-	// store has about these runs: rows, names, steps, alerts, notices, late replies, logs,
-	// snapshots and places. If the given time is zero, no run is old enough. The workflow of a run
-	// may have its own retention (DefinedWorkflow.Retention). Then the given time does not count
-	// for the run: Retain removes the run if it finished longer ago than this retention, by the
-	// clock of the store. If the run was moved to another definition (Transition.Moved), the
-	// retention of the last one counts.
+	// Retain removes runs that finished before the given time, and everything that the store has
+	// about these runs: rows, names, steps, alerts, notices, late replies, logs, snapshots and
+	// places. If the given time is zero, no run is old enough. The workflow of a run may have its
+	// own retention (DefinedWorkflow.Retention). Then the given time does not count for the run:
+	// Retain removes the run if it finished longer ago than this retention, by the clock of the
+	// store. If the run was moved to another definition (Transition.Moved), the retention of the
+	// last definition counts.
 	//
 	// Retain examines runs that were created early enough to be removed, oldest first. One call
-	// examines no more runs than the parameter `limit` says. If there may be more, it sets
-	// RetainStats.More, and the next call continues after the last examined run. Otherwise the
-	// next call begins with the oldest run again.
+	// examines no more runs than the parameter `limit` says. If there may be more such runs, it
+	// sets RetainStats.More, and the next call continues after the last examined run. If there are
+	// no more, the next call begins with the oldest run again.
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods find
 	// nothing of the run. Another run can use its name. Another run can use its unique key, too,
-	// unless the removed run still holds the key (naming.KeyScope). A run stays if it is open, finished
-	// later, has waiting messages, or is a child of a run that exists. It also stays while one of its
-	// replies waits for a sink (replies.KeepFor).
+	// unless the removed run still holds the key (naming.KeyScope). A run stays if it is open, if
+	// it finished later, if messages wait for it, or if it is a child of a run that exists. It also
+	// stays while one of its replies waits for a sink (replies.KeepFor).
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of

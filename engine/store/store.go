@@ -24,9 +24,9 @@ type WorkflowID int32
 // Package engine/store/storetest holds the rules that all of them obey. A function that
 // uses a store should take only the role that it needs as its parameter, such as Journal.
 //
-// A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Waker,
-// Examiner, Retainer and rekey.Resealer. If one of the first four is missing, the function
-// Complete adds a fallback for it.
+// A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Waker, Retainer,
+// and the roles in the packages below this package, such as health.Examiner and rekey.Resealer. If
+// one of the first four is missing, the function Complete adds a fallback for this role.
 //
 // The engine never closes a store: the program that opens a store closes it.
 //
@@ -126,20 +126,21 @@ type Tick struct {
 	Dead  []EngineID
 	// Next holds the runs of this engine that are the next in line and can get a place now
 	// (naming.Room). It also holds the runs of this engine that wait for their unique key
-	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit). The
-	// outcome may still be naming.ErrFull, because another run may be admitted first.
+	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit).
+	// The outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
-	// Searched is true if the store has also looked for work that starts runs, or that delivers replies:
-	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
-	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
-	// it. If Searched is false, the store has not looked, and engines must look themselves.
+	// Searched is true if the store has also looked for work that starts runs, or that delivers
+	// replies: submissions of other programs, events, open firings, due schedules, and replies for
+	// webhooks and agents. Then Starts says whether there is such work. If Starts is false, engines
+	// need no queries of their own for such work. If Searched is false, the store has not looked,
+	// and engines must look themselves.
 	Searched, Starts bool
-	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Searched
-	// is true.
+	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if
+	// Searched is true.
 	Notices bool
-	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: another
-	// run has ended and still holds the key, for example because it has reached the goal. The engine
-	// should cancel the runs in Beaten.
+	// Beaten holds the runs of this engine that wait for a unique key which they cannot get:
+	// another run has ended and still holds the key, for example because it has reached the goal.
+	// The engine should cancel the runs in Beaten.
 	Beaten []naming.Beaten
 }
 
@@ -185,12 +186,12 @@ type Loaded struct {
 // run. A message stays in the inbox until a transition of the run consumes it
 // (Transition.Consumed).
 type Inbox interface {
-	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox
-	// already has a message with the same Dedup, Post adds nothing and returns the id of
-	// the earlier message. It returns ErrNotFound if there is no such run, naming.ErrInboxFull if
-	// the inbox has Message.Most messages or more, and naming.ErrInboxBytes if the messages would
-	// have more than Message.MostBytes bytes. Callers that post at the same time may exceed both
-	// bounds by one message each.
+	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox already
+	// has a message with the same Dedup, Post adds nothing and returns the id of the earlier
+	// message. It returns ErrNotFound if there is no such run. It returns naming.ErrInboxFull if
+	// the inbox has Message.Most messages or more. It returns naming.ErrInboxBytes if the data of
+	// the messages, with the new one, would have more than Message.MostBytes bytes. If several
+	// callers post at the same time, each of them may exceed the bounds by one message.
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns the messages of a run whose ids are greater than the parameter `after`,
 	// in order of arrival, which is the order of their ids. It returns no more messages than
@@ -218,9 +219,9 @@ type Message struct {
 	// Most bounds the inbox: if it has so many messages or more, Post adds nothing and returns
 	// naming.ErrInboxFull. 0 = no bound. A store does not keep this number.
 	Most int
-	// MostBytes bounds the inbox, too: if the Data of the messages in it and the Data of this message
-	// have more bytes together, Post adds nothing and returns naming.ErrInboxBytes. 0 = no bound. A
-	// store does not keep this number.
+	// MostBytes bounds the inbox, too: if the Data of the messages in it and the Data of this
+	// message have more bytes together, Post adds nothing and returns naming.ErrInboxBytes. 0 = no
+	// bound. A store does not keep this number.
 	MostBytes int64
 }
 
@@ -276,17 +277,17 @@ type Transition struct {
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
 	// The added instances, for the views. If a run was moved to another definition, NewNodes also
-	// holds the steps whose names are new, and their instances. If a node of the run has a name in the
-	// store already, the new name replaces it. NewNodes has each node at most once.
+	// holds the steps whose names are new, and their instances. If a node of the run has a name in
+	// the store already, the new name replaces it. NewNodes has each node at most once.
 	NewNodes []NodeName
-	// Moved is the workflow that the run has from this row on, if a record of the row moves the run to
-	// another definition (engine migrate). 0 = the row does not move the run. Lists show it
-	// (RunRow.Moved). Only at Seq > 0.
+	// Moved is the workflow that the run has from this row on, if a record of the row moves the run
+	// to another definition (engine migrate). 0 = the row does not move the run. Lists show this
+	// workflow (RunRow.Moved). Only a transition with Seq > 0 may have Moved.
 	Moved    WorkflowID
 	Alerts   []Alert  // alerts that are written together with the row
 	Announce []string // states that notify blocks announce; written together with the row (notice.Keeper)
-	// Post holds the replies that the row causes; written together with the row (replies.Keeper). nil =
-	// none, as in most rows.
+	// Post holds the replies that the row causes; written together with the row (replies.Keeper).
+	// nil = none, as in most rows.
 	Post     *naming.Post
 	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
 	// Heard is set for a row that makes an engine the owner of the run. It is the number of
@@ -297,26 +298,26 @@ type Transition struct {
 	Data  []byte        // encoded records; they may be sealed
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
 	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
-	// Admit is true if the transition gives the run a place in its limit, or the unique key for which
-	// it waits (Replaces). The store commits the transition only if everything for which the run waits
-	// is free. Otherwise the outcome is naming.ErrFull. The run holds the place until the run has ended.
-	// A new run (Seq 0) also gets no place if another run waits in line. A place or key
-	// that the run has already does not count as occupied.
+	// Admit is true if the transition gives the run a place in its limit, or the unique key for
+	// which it waits (Replaces). The store commits the transition only if everything for which the
+	// run waits is free. Otherwise the outcome is naming.ErrFull. The run holds the place until the
+	// run has ended. A new run (Seq 0) also gets no place if another run waits in line. A place or
+	// key that the run has already does not count as occupied.
 	Admit bool
 	// Checks are checks of business rows. The store runs them in the transaction that accepts the
 	// run. If one of them refuses the run, nothing is committed, and the outcome is an
 	// *admission.Error. Only a submission may have Checks. A store that cannot run checks refuses
 	// the submission with admission.Unable. If the run exists already, the store runs no check.
 	Checks []admission.Check
-	// Replaces is set if the submitted run replaces the open runs that hold its unique key or wait for
-	// the key. nil = it replaces no run, as most runs. The store puts the message Replaces, with the
-	// field Run set, into the inboxes of these runs, except compensating runs. Then only the submitted
-	// run waits for the key. It takes the key later, with Admit. If the run that holds the key has
-	// ended, nothing is replaced, and Outcome.Submitted names that run. If no run holds the key or waits
-	// for it, Outcome.Err is naming.ErrFree.
+	// Replaces is set if the submitted run replaces the open runs that hold its unique key or wait
+	// for the key. nil = it replaces no run, as most runs. The store puts the message Replaces,
+	// with the field Run set, into the inboxes of these runs, except compensating runs. Then only
+	// the submitted run waits for the key. This run takes the key later, with Admit. If the run
+	// that holds the key has ended, nothing is replaced, and Outcome.Submitted names that run. If
+	// no run holds the key or waits for it, Outcome.Err is naming.ErrFree.
 	Replaces *Message
-	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait. Then
-	// the store sends a hint to the engines.
+	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait.
+	// Then the store sends a hint to the engines.
 	Frees bool
 }
 
@@ -348,15 +349,16 @@ type Alert struct {
 type Outcome struct {
 	Landed bool
 	// Submitted is the result of a transition with Names, if Err is nil. If Landed is true,
-	// it names the new run. Otherwise it names the earlier run, and Exists is set.
+	// Submitted names the new run. If Landed is false, Submitted names the earlier run, and Exists
+	// is set.
 	Submitted Submitted
-	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run
-	// and decide again. ErrStale has one of three reasons: the journal has another row with
-	// this seq, more messages wait than Heard allows, or retention has removed the run.
-	// ErrExists means that a new run has the id of another run. naming.ErrFull means that no
-	// place or no key is free for the run (Transition.Admit). naming.ErrFree means that the run
-	// cannot wait for its key, because the key is free. Any other error means that the store refuses
-	// this transition because of its contents.
+	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run and
+	// decide again. ErrStale has one of three reasons: the journal has another row with this seq,
+	// more messages wait than Heard allows, or retention has removed the run. ErrExists means that
+	// a new run has the id of another run. naming.ErrFull means that no place or no key is free for
+	// the run (Transition.Admit). naming.ErrFree means that the run cannot wait for its key,
+	// because the key is free. Any other error means that the store refuses this transition because
+	// of its contents.
 	Err error
 }
 
@@ -365,8 +367,8 @@ type Submitted struct {
 	Run    status.RunID
 	Name   string
 	Exists bool // Run is an earlier run that has the name or the key; nothing was written
-	// Gone is true if Run still holds the key (naming.KeyScope), but retention has removed it. Then Exists
-	// is true, too.
+	// Gone is true if retention has removed the earlier run, but this run still holds the key
+	// (naming.KeyScope). Then Exists is true, too.
 	Gone bool
 }
 
@@ -415,11 +417,12 @@ func (t *Transition) Wrote(r Row) bool {
 type RunRow struct {
 	Head
 	WorkflowName string
-	Digest       string     // digest of the definition that the run has now
-	Moved        WorkflowID // workflow that the run has now, if it was moved (engine migrate); 0 = it has Head.Workflow
-	Key          string
-	OwnerAlive   bool
-	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)
-	Parent       status.RunID // run that started this run as its child; 0 = the run is no child run
-	Trigger      naming.Trigger
+	Digest       string // digest of the definition that the run has now
+	// workflow that the run has now, if the run was moved; 0 = it has Head.Workflow
+	Moved      WorkflowID
+	Key        string
+	OwnerAlive bool
+	InLine     bool         // true = the run waits in line for a place in its limit (naming.Room)
+	Parent     status.RunID // run that started this run as its child; 0 = the run is no child run
+	Trigger    naming.Trigger
 }

@@ -49,8 +49,8 @@ type LossError struct {
 	Store    string // kind of the store: "postgres"
 	From, To int64  // PostgreSQL timelines before and after the loss; equal if a backup was restored
 	Known    string // position in the database's log up to which commits were confirmed on timeline From
-	// Position in the database's log at which the server switched to timeline To; "" = not known. If
-	// From and To are equal, Switch is the end of the log when the loss was found.
+	// Position in the database's log at which the server switched to timeline To; "" = not known.
+	// If From and To are equal, Switch is the end of the log when the loss was found.
 	Switch string
 	// Internal id of a run that has lost journal rows; 0 = no such run is known. If Run is
 	// not 0, Known and Switch are not positions but numbers of journal rows of this run.

@@ -75,8 +75,8 @@ func (t *Transition) validateSubmission() error {
 	return own.Validate()
 }
 
-// validateMove returns an error if the field Moved is not valid. The first row of a run cannot move the
-// run.
+// validateMove returns an error if the field Moved is not valid. The first row of a run cannot move
+// the run.
 func (t *Transition) validateMove() error {
 	if t.Moved < 0 || t.Moved > 0 && t.Seq == 0 {
 		return fmt.Errorf("engine: run %d seq %d: the row must not move the run to workflow %d", t.Run, t.Seq, t.Moved)
@@ -125,8 +125,8 @@ func (m Message) Validate() error {
 	return nil
 }
 
-// Alert returns the alert that every store writes together with a late reply. In the texts
-// of the alert, it replaces bytes that a store cannot keep as text (naming.CleanText).
+// Alert returns the alert that every store writes together with a late reply. In the texts of the
+// alert, Alert replaces bytes that a store cannot keep as text (naming.CleanText).
 func (l LateReply) Alert() Alert {
 	return Alert{
 		Kind: "late_reply", Step: naming.CleanText(l.Step), Code: naming.CleanText(l.Code),

@@ -29,8 +29,8 @@ type Explanation struct {
 // String returns the sentences as one paragraph.
 func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
 
-// mostTold is the largest number of steps that an explanation describes one by one.
-const mostTold = 5
+// maxStepsDescribed is the largest number of steps that an explanation describes one by one.
+const maxStepsDescribed = 5
 
 // Explain explains the run's present status. The parameter `wf` must be the run's workflow. The
 // parameter `now` is the present time of the store's clock.
@@ -90,7 +90,8 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // no engine continues a lost run (parked because engines died), so Next stays zero
+	// No engine continues a lost run (parked because engines died), so Next stays zero.
+	if !r.Lost() {
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -100,6 +101,10 @@ func (x *explainer) open() {
 		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.PausedBy, r.PausedAt), reason(r.PauseWhy))
 		if r.Parent.Run != 0 && r.PausedBy == r.Parent.Name {
 			x.say("It is a part of the run %s, and goes on with it.", r.Parent.Name)
+			if r.PauseWhy == (machine.PauseChild{Parked: true}).Why() {
+				x.out.Remedies = append(x.out.Remedies, "engine explain "+word(r.Parent.Name))
+				break
+			}
 			x.remedy(machine.ResumeRequested{}, "resume %s", r.Parent.Name)
 			break
 		}
@@ -146,7 +151,8 @@ func (x *explainer) repetition() {
 		}
 		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.Run().Vars.V})
 		if err != nil {
-			return // the step's settings depend on results of other steps, so no reason can be found
+			// The step's settings depend on results of other steps, so no reason can be found.
+			return
 		}
 		if why := notRepeated(x.wf.Steps[n.Step], settings, n).Because(model.ActionName(x.wf, n, model.CallDo)); why != "" {
 			x.say("%s was not repeated, because %s.", model.NodeName(x.wf, i, n), why)
@@ -162,7 +168,7 @@ func (x *explainer) steps() {
 		text := x.step(i, n)
 		switch {
 		case text == "":
-		case told == mostTold:
+		case told == maxStepsDescribed:
 			more++
 		default:
 			told++
@@ -181,7 +187,7 @@ func (x *explainer) undos() {
 	}
 	failed, blocked := UndoFailures(x.s, x.wf)
 	for k, f := range failed {
-		if k == mostTold {
+		if k == maxStepsDescribed {
 			x.say("%d more undos have failed.", len(failed)-k)
 			break
 		}
@@ -198,7 +204,7 @@ func (x *explainer) blocked() string {
 	for i, n := range x.s.Nodes() {
 		step := x.wf.Steps[n.Step]
 		if !n.Expanded && n.Undo == model.UndoPending && n.OwnEffect() != status.EffectNone && step.Undo != nil && !step.NoUndo {
-			if len(names) == mostTold {
+			if len(names) == maxStepsDescribed {
 				return strings.Join(names, ", ") + " and others"
 			}
 			names = append(names, model.NodeName(x.wf, i, n))
@@ -207,7 +213,8 @@ func (x *explainer) blocked() string {
 	return strings.Join(names, ", ")
 }
 
-// limits adds a sentence about the deadline that applies now.
+// limits adds sentences about the time by which a step must have begun (StartBy), and about the
+// deadline that applies now.
 func (x *explainer) limits() {
 	r := x.s.Run()
 	if r.MustStart() {
@@ -270,8 +277,8 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// because returns a failure as text for the end of a sentence, with the step, code and message.
-// It returns "" if the failure has none of them.
+// because returns a failure as text for the end of a sentence, with the step, code and message. It
+// returns "" if the failure has neither a code nor a message.
 func because(f dsl.Failure) string {
 	text := f.Code
 	if f.Message != "" {
@@ -311,7 +318,7 @@ func effects(n int) string {
 	return fmt.Sprintf("%d effects are", n)
 }
 
-// sentence returns text with a capital first letter.
+// sentence returns the parameter `text` with a capital first letter.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // run returns the run's name, quoted if a shell would not read it as one word.
@@ -349,7 +356,8 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // the verb was refused only because it has no output; the person will add the output
+		// The verb was refused only because it has no output; the person will add the output.
+		return r.WantsOutput()
 	}
 	return !refused
 }

@@ -17,7 +17,13 @@ import (
 func (x *explainer) step(i int, n *model.Node) string {
 	name := model.NodeName(x.wf, i, n)
 	r := x.s.Run()
+	held := n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds)
 	if text := x.attempts(n, name); text != "" {
+		// A node may have an open call and also wait for its agent: after a takeover, the call of
+		// the dead engine may still be at work.
+		if held && !r.Held() && !r.Parked {
+			text += " Its next attempt " + x.hold(r.Holds[n.Hold-1])
+		}
 		return text
 	}
 	track := n.Track()
@@ -26,19 +32,11 @@ func (x *explainer) step(i int, n *model.Node) string {
 		undo = "The undo of "
 	}
 	switch {
-	case n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds):
+	case held:
 		if r.Held() || r.Parked && r.Phase == model.PhaseForward {
 			return fmt.Sprintf("%s%s is ready and starts when the run goes on.", undo, name)
 		}
-		h := r.Holds[n.Hold-1]
-		text := fmt.Sprintf("%s%s waits for agent %s", undo, name, h.Agent)
-		if h.Why != "" {
-			text += " (" + h.Why + ")"
-		}
-		if h.Until != 0 {
-			return text + " and is tried again at " + x.when(h.Until) + "."
-		}
-		return text + " and starts as soon as a call is possible there."
+		return undo + name + " " + x.hold(r.Holds[n.Hold-1])
 	case n.Waits():
 		return x.wait(n, name)
 	case track.Act == model.Backoff:
@@ -47,6 +45,18 @@ func (x *explainer) step(i int, n *model.Node) string {
 		return fmt.Sprintf("What %s may have done is undone before its next attempt.", name)
 	}
 	return ""
+}
+
+// hold returns the end of a sentence about a node that waits for its agent.
+func (x *explainer) hold(h model.Hold) string {
+	text := "waits for agent " + h.Agent
+	if h.Why != "" {
+		text += " (" + h.Why + ")"
+	}
+	if h.Until != 0 {
+		return text + " and is tried again at " + x.when(h.Until) + "."
+	}
+	return text + " and starts as soon as a call is possible there."
 }
 
 // wait returns a sentence about a node that waits for a signal, or for the end of a timer.
@@ -163,7 +173,7 @@ func (x *explainer) verbs() {
 	late := r.Deadline != 0 && r.Deadline <= model.ToInstant(x.now) && !r.Passed
 	told := 0
 	for i, n := range x.s.Nodes() {
-		if n.Expanded || n.State != status.StepFailed && n.Undo != model.UndoFailed || told == mostTold {
+		if n.Expanded || n.State != status.StepFailed && n.Undo != model.UndoFailed || told == maxStepsDescribed {
 			continue
 		}
 		before := len(x.out.Remedies)
@@ -179,7 +189,8 @@ func (x *explainer) verbs() {
 	if r.State != status.RunParked {
 		return
 	}
-	if len(x.out.Remedies) == 0 { // no step has failed: the run was parked because of a deadline or a cancel
+	// No step has failed: the run was parked because of a deadline or a cancel.
+	if len(x.out.Remedies) == 0 {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}
 	if !x.remedy(machine.CompensateRequested{}, "compensate %s", x.run()) {
@@ -221,7 +232,8 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if !x.s.Hopeless(x.wf, i) { // otherwise a new attempt of the undo would fail at once
+	// If only a person can deal with the effect, a new attempt of the undo would fail at once.
+	if !x.s.Hopeless(x.wf, i) {
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
 	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
@@ -277,7 +289,8 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 }
 
 // far returns five years. The method `child` mentions complete-by only if the call may take less
-// than that. If no deadline comes first, complete-by of the call is ten years away.
+// than that. If no deadline comes first, complete-by of the call is ten years away, which tells
+// people nothing.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // childName returns the public name of the child run that a node starts, or has started. The step

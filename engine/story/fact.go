@@ -74,15 +74,18 @@ type Fact struct {
 	RunDeadline          time.Time // run_created: deadline of the run
 	CompensationDeadline time.Time // run_turned: deadline of all undo work
 
-	Outputs    []NamedValue // run_finished: outputs of the run
-	Undone     int          // run_finished, run_parked: number of effects that were undone
-	LeftAsIs   int          // run_finished, run_parked: number of effects that operators left in place
-	Undeclared int          // run_finished: number of effects that stay because of compensation = "none"
+	Outputs []NamedValue // run_finished: outputs of the run
+	Undone  int          // run_finished, run_parked: number of effects that were undone
+	// run_finished, run_parked: number of effects that operators left in place.
+	LeftAsIs int
+	// run_finished: number of effects that stay because of compensation = "none".
+	Undeclared int
 	// run_finished: names of the steps and instances whose effects stay because of
 	// compensation = "none".
 	Kept         []string
 	UndoFailures []UndoFailure // run_parked: the undos that have failed
-	UndoBlocked  int           // run_parked: number of effects that were not undone because an earlier undo failed
+	// run_parked: number of effects that were not undone because an earlier undo failed.
+	UndoBlocked int
 }
 
 // An UndoFailure is an undo that has failed.
@@ -115,8 +118,7 @@ const (
 	PurposeLearn Purpose = "learn"
 )
 
-// A FactKind says which kind of change a Fact describes. It is the field `type` in the NDJSON
-// stream.
+// A FactKind says which kind of change a Fact describes. In the NDJSON stream it has the key "type".
 type FactKind string
 
 // The kinds of facts.
@@ -136,6 +138,7 @@ const (
 	FactRunParked       FactKind = "run_parked"     // the run needs a person
 	FactRunTakenOver    FactKind = "run_taken_over" // another engine continues the run
 	FactRunAdmitted     FactKind = "run_admitted"   // the run has got its place or its unique key
-	FactVerb            FactKind = "operator"       // a verb was accepted or refused, or the run is overdue
-	FactRunFinished     FactKind = "run_finished"
+	// A verb was accepted or refused, or the run is overdue.
+	FactVerb        FactKind = "operator"
+	FactRunFinished FactKind = "run_finished"
 )

@@ -11,17 +11,18 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Facts returns the facts of a record, in the order in which people should read them. The
-// parameter `s` is the state before the record. The names of steps and actions, and the largest
-// number of attempts, come from the workflow wf. If wf is nil, the facts do not have them.
+// Facts returns the facts of a record, in the order in which people should read them. The parameter
+// `s` is the state before the record. The names of steps and actions, and the largest number of
+// attempts, come from the workflow `wf`. If `wf` is nil, a step has a number such as #3 instead of
+// its name, and the facts do not have actions and largest numbers of attempts.
 func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	facts, _ := AppendFacts(nil, AllFactKinds(), wf, s, r)
 	return facts
 }
 
-// AppendFacts appends the record's facts of the given kinds to the slice facts. It only counts
-// facts of other kinds, which is cheaper. It returns the extended slice, and the number of the
-// record's facts of all kinds.
+// AppendFacts appends the record's facts of the kinds in the parameter `kinds` to the list in the
+// parameter `facts`. It only counts facts of other kinds, which is cheaper. It returns the extended
+// slice, and the number of the record's facts of all kinds.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
 	t := factWriter{wf: wf, c: c, facts: facts, kinds: kinds}
@@ -31,8 +32,8 @@ func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.Sta
 	return t.facts, t.count
 }
 
-// Count returns the number of facts that a record has. c is the change that the record makes.
-// Calling Count is much cheaper than computing the facts.
+// Count returns the number of facts that a record has. The parameter `c` is the change that the
+// record makes. Calling Count is much cheaper than computing the facts.
 func Count(wf *dsl.Workflow, c *machine.Change) int {
 	if !c.Visible() {
 		return 0
@@ -74,8 +75,8 @@ type factWriter struct {
 	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	// The last result of the method `instances`: `each` is the index of the step plus 1, and `among`
-	// is the number of instances of this step.
+	// The last result of the method `instances`: `each` is the index of the step plus 1, and
+	// `among` is the number of instances of this step.
 	each, among int
 }
 
@@ -167,8 +168,8 @@ func (t *factWriter) heads() {
 	}
 }
 
-// started adds the facts of the start of a run: that it exists, from which run it was restarted, and the
-// signals that the run of a group has from its start.
+// started adds the facts of the start of a run: that it exists, from which run it was restarted,
+// and the signals that the run of a group has from its start.
 func (t *factWriter) started(ev machine.Started) {
 	if !t.skips(FactRunCreated) {
 		t.add(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
@@ -314,8 +315,8 @@ func (t *factWriter) attemptFact(p pair, a *model.Attempt) Fact {
 	return f
 }
 
-// deadline sets UndoDeadline if the fact is about an undo, and otherwise StepDeadline. n is the
-// node of the fact.
+// deadline sets the field UndoDeadline of a fact about an undo, and the field StepDeadline of any
+// other fact. The parameter `n` is the node of the fact.
 func (f *Fact) deadline(n *model.Node) {
 	if f.Undo {
 		f.UndoDeadline = n.Und.Deadline.Time()
@@ -339,9 +340,9 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts one round of a node's calls may have; 0 = not known. It is not
-// known if the settings of retry depend on results of steps or cost more than factCost, or if calls
-// of this kind have no such settings.
+// allowed returns how many attempts one round of a node's calls may have; 0 = not known. The number
+// is not known in two cases. First, the settings of retry depend on results of steps, or cost more
+// than factCost. Second, calls of this kind have no such settings.
 func (t *factWriter) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
@@ -427,7 +428,8 @@ func (t *factWriter) nodes() []*model.Node {
 	return all
 }
 
-// beginnings adds a fact if a node starts an undo or an attempt, is held, or begins a pause.
+// beginnings adds a fact if a node starts an undo or an attempt, is held, begins to wait for a
+// signal or a timer, or begins a pause.
 func (t *factWriter) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.add(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})

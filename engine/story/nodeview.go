@@ -13,14 +13,15 @@ import (
 
 // A NodeView holds what people can see of a node: a step, or one instance of a for_each step.
 type NodeView struct {
-	Node    int
-	Step    int    // index in Workflow.Steps
-	Name    string // name of the step, with ["key"] for an instance
-	Key     string
-	Each    bool // the node is a for_each step; its instances have views of their own
-	Count   int  // number of instances; -1 = not known yet
-	State   status.StepState
-	Forward status.StepState // state of the step without regard to its undo; State also shows the undo
+	Node  int
+	Step  int    // index in Workflow.Steps
+	Name  string // name of the step, with ["key"] for an instance
+	Key   string
+	Each  bool // the node is a for_each step; its instances have views of their own
+	Count int  // number of instances; -1 = not known yet
+	State status.StepState
+	// State of the step without regard to its undo; State also shows the undo.
+	Forward status.StepState
 	Effect  status.Effect
 	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
 	Action   string
@@ -54,7 +55,8 @@ type NodeView struct {
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
-	By             string // the operator who last decided the outcome of the step or skipped it; "" = none
+	// The operator who last decided the outcome of the step or skipped it; "" = none.
+	By string
 
 	UndoAction string
 	// Number of undo attempts in all rounds. Calls that only learn the output (PurposeLearn) do
@@ -68,7 +70,8 @@ type NodeView struct {
 	UndoInput              dsl.Value
 	LeftAsIs               bool // an operator decided to leave the effect in place
 	NotUndoneByDeclaration bool
-	Calls                  []CallView // the latest calls that the state still contains, oldest first
+	// The latest calls that the state still contains, oldest first.
+	Calls []CallView
 }
 
 // A CallView holds what people can see of one call.
@@ -101,7 +104,8 @@ func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 }
 
 // Nodes returns the views of all nodes: first the steps in order of declaration, then the
-// instances. If wf is nil, names and actions are missing.
+// instances. If `wf` is nil, the views have a number such as #3 instead of a step's name, and no
+// actions.
 func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
 	return func(yield func(NodeView) bool) {
 		for i := range s.Nodes() {
@@ -225,9 +229,9 @@ func namedValues(outputs []model.Output) []NamedValue {
 	return named
 }
 
-// KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. A step is also named if its child run
-// keeps such effects. If wf is nil, it returns a number such as #3 instead of a step's name.
+// KeptByDeclaration returns the names of the steps and instances whose effects stay because of
+// compensation = "none", in the order of the workflow. A step is also named if its child run keeps
+// such effects. If `wf` is nil, the result has a number such as #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
@@ -248,7 +252,7 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 }
 
 // UndoFailures returns the undos that have failed. The result `blocked` is the number of effects
-// whose undo waits because an undo that must come before it has failed. If wf is nil, the names of
+// that are not undone, because an undo that must come first has failed. If wf is nil, the names of
 // the steps are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())

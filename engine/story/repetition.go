@@ -19,8 +19,10 @@ const (
 	// NotIdempotent means that the outcome is unknown, and a repetition could cause the effect a
 	// second time.
 	NotIdempotent NotRepeated = "not_idempotent"
-	NotPermanent  NotRepeated = "permanent" // the agent or fail_when says that a repetition would fail in the same way
-	NotOn         NotRepeated = "not_on"    // `not_on` of the step's retry names the failure code
+	// NotPermanent means that the agent or a fail_when block says that a repetition would fail in
+	// the same way.
+	NotPermanent NotRepeated = "permanent"
+	NotOn        NotRepeated = "not_on" // `not_on` of the step's retry names the failure code
 	// NotTransient means that the failure code is not transient, and that `on` of the step's retry
 	// does not name the code.
 	NotTransient NotRepeated = "not_transient"

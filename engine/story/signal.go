@@ -5,16 +5,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// KnowsSignal reports whether a run has accepted a signal with this id, and still remembers the id. It
-// returns false if the id is "".
+// KnowsSignal reports whether a run has accepted a signal with this id, and still remembers the id.
+// It returns false if the id is "".
 func KnowsSignal(s *machine.State, id string) bool {
 	nothing := machine.NewRecord(machine.TimePassed{}, model.Delta{At: s.Run().Last})
 	c := s.Change(&nothing)
 	return c.Knows(id)
 }
 
-// An EarlySignal is a signal that a run keeps until a step or a group takes it. It has no payload, which
-// may be sensitive.
+// An EarlySignal is a signal that a run keeps until a step or a group takes it. It has no payload,
+// which may be sensitive.
 type EarlySignal struct {
 	Name  string
 	Code  string // error code with which the step fails; "" = the step succeeds

@@ -76,7 +76,9 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, scope := range []string{"own", "all"} {
-		m.passes.WithLabelValues(scope) // so that the metric is 0, and not missing, before the first scan
+		// Make the counter of this label now, so that the metric is 0, and not missing, before the
+		// first scan.
+		m.passes.WithLabelValues(scope)
 	}
 	if now != nil {
 		m.registry.MustRegister(&present{now: now})

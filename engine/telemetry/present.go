@@ -8,25 +8,29 @@ import (
 
 // A Snapshot holds the measures of an engine at one moment.
 type Snapshot struct {
-	RunsOwned    int
-	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
+	RunsOwned int
+	// Number of calls that were sent, or that will be sent soon, and have no answer yet.
+	InFlight     int
 	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
 	Queued       int     // number of transitions that wait until an earlier commit ends
-	QueueAge     float64 // longest time for which a run without an owner is due, in seconds; 0 = none
-	Behind       float64 // seconds for which the oldest transition has waited for its commit
-	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
-	Quarantined  int     // number of runs that this engine has quarantined
+	// Longest time for which a run without an owner has been due, in seconds; 0 = there is no such
+	// run.
+	QueueAge float64
+	Behind   float64 // seconds for which the oldest transition has waited for its commit
+	// Duration of the slowest decision so far, in seconds; a decision in progress counts as well.
+	Slowest     float64
+	Quarantined int // number of runs that this engine has quarantined
 	// Number of alerts that were not pushed yet; negative = not known, or this engine
 	// pushes no alerts.
 	Undelivered int
-	// Number of submissions of other programs that engines refused; negative = not known, or the state
-	// has no such submissions.
+	// Number of submissions of other programs that engines refused; negative = not known, or the
+	// state has no such submissions.
 	Refused int
-	// Starts says for how many seconds the oldest start of each kind, such as "submission", has waited for
-	// an engine; 0 = none waits. nil = not known.
+	// Starts says for how many seconds the oldest start of each kind, such as "submission", has
+	// waited for an engine; 0 = none waits. nil = not known.
 	Starts map[string]float64
-	// Replies that wait, by the kind of their sink; nil = not known. A kind without waiting replies has
-	// an entry, too.
+	// Replies that wait, by the kind of their sink; nil = not known. A kind without waiting replies
+	// has an entry, too.
 	Replies map[string]ReplyLag
 	Agents  []AgentSnapshot
 }
@@ -47,9 +51,8 @@ type AgentSnapshot struct {
 	InFlight  int
 }
 
-// mostAgents is the largest number of agents that have their own label. The values of all
-// other agents are added and shown under the label otherAgents. This limits the number of
-// labels.
+// mostAgents is the largest number of agents that have their own label. The values of all other
+// agents are added, and shown with the label otherAgents. This limits the number of labels.
 const (
 	mostAgents  = 100
 	otherAgents = "other"

@@ -1,10 +1,10 @@
 // Package webhook sends the replies of runs to webhooks.
 //
-// A Sender sends each reply in one signed HTTP request. The body is a CloudEvents 1.0 event in JSON.
-// The signature follows Standard Webhooks. A submitter can name only a sink that the operator has
-// configured, or a URL whose host the operator has configured. The package follows no redirect. It
-// refuses private addresses. It checks the address of each connection, so an attacker gains nothing
-// if a host name later resolves to another address.
+// A Sender sends each reply in one signed HTTP request. The body is a CloudEvents 1.0 event in
+// JSON. The signature follows Standard Webhooks. A submitter can name only a sink that the operator
+// has configured, or a URL whose host the operator has configured. The package follows no redirect.
+// It refuses private addresses. It checks the address of each connection, so an attacker gains
+// nothing if a host name later resolves to another address.
 package webhook
 
 import (
@@ -38,7 +38,8 @@ type Sink struct {
 // Config says which webhooks an engine accepts.
 type Config struct {
 	Sinks map[string]Sink // named sinks, by name
-	Hosts map[string]Sink // hosts that URLs of submitters may have; the map key is HOST or HOST:PORT
+	// Hosts that URLs of submitters may have; the map key is HOST or HOST:PORT.
+	Hosts map[string]Sink
 	// Private allows addresses of private networks and of this machine.
 	Private bool
 }
@@ -88,8 +89,8 @@ func New(cfg Config) (*Sender, error) {
 	return x, nil
 }
 
-// control refuses a connection to a private address. It sees the address that the system is about to
-// use, after the name was resolved.
+// control refuses a connection to a private address. It sees the address that the system is about
+// to use, after the name was resolved.
 func (x *Sender) control(_, address string, _ syscall.RawConn) error {
 	if x.cfg.Private {
 		return nil
@@ -127,14 +128,15 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// Check returns an error if the engine does not send replies to this sink. It returns nil for a sink
-// that is no webhook.
+// Check returns an error if the engine does not send replies to this sink. It returns nil for a
+// sink that is no webhook.
 func (x *Sender) Check(sink string) error {
 	_, err := x.find(sink)
 	return err
 }
 
-// find returns the URL and the secret of a sink.
+// find returns the URL and the secret of a sink. For a sink that is no webhook, it returns the zero
+// Sink.
 func (x *Sender) find(sink string) (Sink, error) {
 	hook, is := strings.CutPrefix(sink, replies.Webhook)
 	if !is {

@@ -54,9 +54,9 @@ type runOut struct {
 // newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
-	// If the agent kills a program, the program may have done a part of its work. Then the
-	// outcome of the action `run` is unknown. So only the action `query` is declared with
-	// sdk.Cancellable, because it changes nothing.
+	// Only the action `query` is declared with sdk.Cancellable, because it changes nothing. If the
+	// agent kills a program of the action `run`, the program may have done a part of its work, and
+	// the outcome is unknown.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}
@@ -153,7 +153,7 @@ func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// parseJSON parses one JSON document. Numbers keep their exact form. It returns an error if
+// parseJSON parses one JSON document. Numbers keep their exact form. parseJSON returns an error if
 // `data` is not JSON, or contains more than one document.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -168,10 +168,10 @@ func parseJSON(data []byte) (any, error) {
 	return tree, nil
 }
 
-// tail returns ": " and the last line of a program's standard error, for a message. It returns
-// "" if there is none. The SDK cuts a long line in such a way that the engine still recognises
-// secrets in the line. So that secrets stay recognisable, tail also keeps control characters;
-// the commands that show the message replace them.
+// tail returns ": " and the last line of a program's standard error, for a message. If there is no
+// such line, tail returns "". The SDK cuts a long line in such a way that the engine still
+// recognises secrets in the line. Control characters stay in the line, too, so that secrets stay
+// recognisable. The commands that show the message replace these characters.
 func tail(c *sdk.Call, stderr string) string {
 	text := strings.TrimSpace(stderr)
 	const most = 300

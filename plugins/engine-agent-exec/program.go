@@ -94,8 +94,9 @@ func find(name, cwd, search string) (string, error) {
 	return "", invalid("argv: program %q is not in %s", name, search)
 }
 
-// environ returns the environment of the program: the given variables, and the ENGINE_*
-// variables, which describe the call.
+// environ returns the environment of the program: the variables in the parameter `given`, and the
+// ENGINE_* variables, which describe the call. It leaves out the variables in `given` whose name
+// begins with ENGINE_, so that they cannot replace those of the call.
 func environ(c *sdk.Call, given map[string]string) []string {
 	env := make([]string, 0, len(given)+8)
 	for name, value := range given {

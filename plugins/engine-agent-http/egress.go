@@ -17,17 +17,16 @@ type egress struct {
 	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
 	names       []string
 	ranges      []netip.Prefix // allowed addresses
-	listed      bool           // true = allow_hosts is not empty, so only the host names and ranges in it are allowed
+	listed      bool           // allow_hosts is not empty: no other hosts and ranges are allowed
 	denyPrivate bool           // private addresses are refused, except those in the field `ranges`
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
-// newEgress makes an egress from the arguments allow_hosts and deny_private. The parameter
-// `list` holds the value of allow_hosts. It returns an error if an entry of the list is wrong.
-// It also returns an error if there are restrictions and the environment names a proxy. The
-// reason: with a proxy, the proxy connects to the services, so this agent cannot check their
-// addresses.
+// newEgress makes an egress from the arguments allow_hosts and deny_private. The parameter `list`
+// holds the value of allow_hosts. If an entry of the list is wrong, newEgress returns an error. It
+// also returns an error if there are restrictions and the environment names a proxy. The reason:
+// the proxy would connect to the services, so this agent could not check their addresses.
 func newEgress(list []string, denyPrivate bool) (egress, error) {
 	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
 	for _, text := range list {
@@ -56,7 +55,8 @@ func newEgress(list []string, denyPrivate bool) (egress, error) {
 	return e, nil
 }
 
-// guards reports whether this egress has restrictions. If not, it allows every address.
+// guards reports whether this egress has restrictions. An egress without restrictions allows every
+// address.
 func (e egress) guards() bool { return e.listed || e.denyPrivate }
 
 func hostName(text string) string { return strings.TrimSuffix(strings.ToLower(text), ".") }

@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// failureData returns what the workflow reads as step.NAME.error.data after a refused request:
-// the body of the response, as JSON or as text. The parameter `how` is the input `response`. It
+// failureData returns what the workflow reads as step.NAME.error.data after a refused request: the
+// body of the response, as JSON or as text. The parameter `how` is the input `response`. This input
 // chooses between JSON and text in the same way as for the output of a call. If the body is too
 // large for error.data, failureData returns its beginning as text, with a note that says so.
 //
@@ -40,8 +40,8 @@ func failureData(c *sdk.Call, how, contentType string, body []byte, whole bool) 
 	return cut(c, text, len(body), whole)
 }
 
-// cut returns the beginning of a text, with a note that says how many bytes of the body remain.
-// The parameter `size` is the length of the body in bytes. If `whole` is false, the response was even
+// cut returns the beginning of a text, with a note that says how many bytes of the body remain. The
+// parameter `size` is the length of the body in bytes. If `whole` is false, the response was even
 // longer, and the note says "at least". Call.Excerpt cuts the text, so that no part of a secret
 // remains. JSON escapes some characters, so cut shortens the text until its JSON is small enough.
 func cut(c *sdk.Call, text string, size int, whole bool) string {

@@ -87,7 +87,7 @@ func isJSON(contentType string) bool {
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
 }
 
-// parseJSON parses one JSON document. Numbers keep their exact form. It returns an error if
+// parseJSON parses one JSON document. Numbers keep their exact form. parseJSON returns an error if
 // `data` is not JSON, or contains more than one document.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -105,7 +105,7 @@ func parseJSON(data []byte) (any, error) {
 // A reply is a response whose status does not count as a result.
 type reply struct {
 	resp *http.Response
-	body []byte // the body, or its beginning if the body is too large or could not be read to its end
+	body []byte // the body; only its beginning if it is too large or cannot be read to its end
 	data any    // what the workflow reads as error.data (failureData); nil = no data
 }
 
@@ -144,10 +144,10 @@ func (r reply) refusal(c *sdk.Call, method string, u *url.URL, code string) erro
 // maxExcerpt is the largest number of bytes of the body in an error message.
 const maxExcerpt = 300
 
-// excerpt returns ": " and the beginning of a body, for a message; "" if the body is empty or
-// not text. The SDK cuts the text in such a way that the engine still recognises secrets in
-// the text. So that secrets stay recognisable, excerpt also keeps control characters in the
-// text. The commands that show the message replace these characters.
+// excerpt returns ": " and the beginning of a body, for a message; "" if the body is empty or not
+// text. The SDK cuts the text in such a way that the engine still recognises secrets in the text.
+// Control characters stay in the text, too, so that secrets stay recognisable. The commands that
+// show the message replace these characters.
 func excerpt(c *sdk.Call, data []byte) string {
 	text := strings.TrimSpace(string(data))
 	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))

@@ -83,9 +83,9 @@ func (f *failure) failure() error {
 }
 
 // gate returns the path of the file for which a call waits. The parameter `hold` is the name of the
-// file. The file is in the directory of the ledger, because a test knows that directory. If `hold` is
-// "", the call waits for no file, and gate returns "". The method `gate` returns an error if `hold` is
-// not a file name, or if there is no ledger file.
+// file. The file is in the directory of the ledger, because a test knows that directory. If `hold`
+// is "", the call waits for no file, and gate returns "". The method `gate` returns an error if
+// `hold` is not a file name, or if there is no ledger file.
 func (m *mock) gate(hold string) (path string, err error) {
 	switch {
 	case hold == "":

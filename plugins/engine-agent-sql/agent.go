@@ -30,9 +30,9 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
 	s := &agent{}
 	sdk.Configure(a, s.configure)
-	// The action `exec` is declared with sdk.Cancellable, because its lookup can find out
-	// whether the transaction was committed. The action `exec_plain` is not declared with it,
-	// because this action records no key that a lookup could find.
+	// The action `exec` is declared with sdk.Cancellable, because its lookup can find out whether
+	// the transaction was committed. The action `exec_plain` records no key that a lookup could
+	// find, so it is declared without sdk.Cancellable.
 	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }
 

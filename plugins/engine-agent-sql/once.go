@@ -22,10 +22,10 @@ type dedupe struct {
 	table string // name of the table, quoted for SQL
 }
 
-// exec executes statements once for each idempotency key. The same transaction inserts a row
-// with the key into the dedupe table. So a second call with the same key waits until the
-// transaction of the first call ends. Then it finds the result of the first call in the row. The
-// parameter `codes` maps SQLSTATEs to error codes of the workflow.
+// exec executes statements once for each idempotency key. The transaction of the statements also
+// inserts a row with the key into the dedupe table. So a second call with the same key waits until
+// the transaction of the first call ends. Then it finds the result of the first call in the row.
+// The parameter `codes` maps SQLSTATEs to error codes of the workflow.
 func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")

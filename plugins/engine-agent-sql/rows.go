@@ -54,7 +54,8 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 		return nil, 0, err
 	}
 	defer stmt.Close() //nolint:errcheck // the end of the transaction closes stmt in any case
-	// The method `failed` must run before stmt.Close, which could wait for ever on a lost connection.
+	// The method `failed` must run before stmt.Close, which could wait for ever on a lost
+	// connection.
 	defer func() { tx.session.failed(err) }()
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)

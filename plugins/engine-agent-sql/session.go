@@ -76,10 +76,10 @@ type work struct {
 	maxRows int // largest number of rows that a statement may return
 }
 
-// failed must be called after each statement, with its error or nil. If the database sent the error,
-// or the agent itself made it, the connection can still be used. After any other error, the method
-// `failed` closes the connection: it is not known what the server sends next, and even a ROLLBACK
-// could wait for ever.
+// failed must be called after each statement, with its error or nil. If the database sent the
+// error, or the agent itself made it, the connection can still be used. After any other error, the
+// method `failed` closes the connection: it is not known what the server sends next, and even a
+// ROLLBACK could wait for ever.
 func (x *session) failed(err error) {
 	var (
 		answer *pq.Error

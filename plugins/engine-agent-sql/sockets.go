@@ -39,8 +39,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.socket
-	// From now on, the driver uses this dialer only to cancel statements. So it need not keep the
-	// socket of the connection.
+	// From now on, the driver uses this dialer only to cancel statements. So the dialer need not
+	// keep the socket of the connection.
 	d.socket = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()

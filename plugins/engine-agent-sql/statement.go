@@ -111,8 +111,8 @@ func firstWord(text string) string {
 	}
 }
 
-// afterComment returns the rest of a text that begins with a comment. Comments may be nested. It
-// returns "" if the comment has no end.
+// afterComment returns the rest of a text that begins with a comment. Comments may be nested. If
+// the comment has no end, afterComment returns "".
 func afterComment(text string) string {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {

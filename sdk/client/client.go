@@ -1,9 +1,9 @@
 // Package client submits runs from a Go program, in the program's own transaction on the PostgreSQL
 // database of the engines.
 //
-// Submit takes a transaction of database/sql, the name of a published workflow, and the input. It
+// Submit takes a transaction of database/sql, the name of a published workflow, and the input, and
 // returns the id of the run. The run exists if and only if the transaction commits. The program
-// needs no connection to an engine. It uses its own PostgreSQL driver.
+// needs no connection to an engine, and uses its own PostgreSQL driver.
 package client
 
 import (
@@ -31,17 +31,19 @@ type Options struct {
 	// webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
 	// Correlation.
 	ReplyTo, Correlation string
-	// StartBy is the time by which the first step of the run must begin. If no step has begun then, the
-	// run fails with the code not_started, and nothing was done; zero = there is no such time.
+	// StartBy is the time by which the first step of the run must begin. If no step has begun by
+	// then, the run fails with the code not_started, and nothing was done; zero = there is no such
+	// time.
 	StartBy time.Time
 	// Priority is the priority of the run, from 0 to 100, higher first; nil = as the workflow says.
 	Priority *int
 }
 
 // Submit submits a run of a published workflow, and returns the public id of the run. The parameter
-// `input` holds the values of the workflow's variables: a value that encoding/json writes as an object.
-// nil = no values. The database checks the input against the published definition. If the input does
-// not fit, Submit returns the error of the database, and the transaction can no longer commit.
+// `input` holds the values of the workflow's variables: a value that encoding/json writes as an
+// object. nil = no values. The database checks the input against the published definition. If the
+// input does not fit, Submit returns the error of the database, and the transaction can no longer
+// commit.
 func Submit(ctx context.Context, q Queryer, workflow string, input any, o Options) (run string, err error) {
 	data := []byte("{}")
 	if input != nil {
@@ -57,7 +59,8 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
 	}
-	// The shorter calls below also work if the database is older than this package.
+	// A database that is older than this package may have only functions with fewer parameters. So
+	// call the function that has the fewest parameters for these options.
 	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
 	if o.StartBy.IsZero() && o.Priority == nil {
 		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]

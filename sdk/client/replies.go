@@ -30,11 +30,10 @@ type Rows interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Replies takes replies out of a queue, and returns at most `most` of them. For each run it
-// returns only the next reply, so call Replies again until it returns none. In a transaction
-// that does not commit, the replies stay in the queue. Several consumers can take replies from
-// one queue at the same time: each reply goes to one of them, and the replies of a run keep
-// their order.
+// Replies takes replies out of a queue, and returns at most `most` of them. For each run it returns
+// only the next reply, so call Replies again until it returns none. If the transaction does not
+// commit, the replies stay in the queue. Several consumers can take replies from one queue at the
+// same time: each reply goes to one of them, and the replies of a run keep their order.
 func Replies(ctx context.Context, q Rows, queue string, most int) (list []Reply, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT run, workflow, key, correlation, seq, status, at FROM engine.take_replies($1, $2)`, queue, most)
 	if err != nil {

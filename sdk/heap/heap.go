@@ -21,7 +21,7 @@ const (
 	CommandGrowth = 16 << 20 // for a command that works on no runs
 )
 
-// CommandLimit is the limit to pass to Hold, in bytes, in a command that works on no runs.
+// CommandLimit is the parameter `limit` of Hold, in bytes, for a command that works on no runs.
 const CommandLimit = 40 << 20
 
 // goDefault is Go's own default for GOGC, in percent.

@@ -15,10 +15,10 @@ const (
 	maxBuffer = 256 << 10
 )
 
-// buffers is a pool of buffers for batches. gRPC's own pool fills each buffer with zeros
-// before it gives the buffer out again: for a batch of more than 32 KiB, a whole megabyte of
-// zeros. This pool writes no zeros, because the code never reads bytes of a buffer that it has
-// not written.
+// buffers is a pool of buffers for batches. gRPC's own pool fills each buffer with zeros before it
+// gives the buffer out again. For a batch of more than 32 KiB, it writes a whole megabyte of zeros.
+// The type buffers writes no zeros: the code that uses a buffer writes each byte before it reads
+// the byte.
 type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)

@@ -20,8 +20,8 @@ type CallOptions struct {
 	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
 	// reply. It returns how long to wait for a late reply; 0 = do not wait.
 	OnExpired func() time.Duration
-	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows.
-	// The reply was checked against the schema. It is evidence that the agent answers after
+	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows. The
+	// reply was checked against the schema. A late reply is evidence that the agent answers after
 	// complete-by (S28).
 	OnLate func(sdk.Reply)
 }
@@ -43,7 +43,7 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil if Process.Call returns the result of the method `unary`
+	done    func(sdk.Reply, error) // called once with the result; nil = Process.Call returns the result of `unary`
 	start   time.Time
 	left    time.Duration
 
@@ -56,7 +56,7 @@ type call struct {
 	id        uint64
 	size      int // largest possible size of the call in a batch, in bytes
 	state     callState
-	timer     *time.Timer // fires at complete-by; if the call then waits for a late reply, fires again when this wait ends
+	timer     *time.Timer // fires at complete-by, and once more when the wait for a late reply ends
 	listening bool        // true = the timer now fires when the wait for a late reply ends
 	grace     *time.Timer // ends a cancelled call after OpenOptions.CancelGrace; nil = not cancelled
 	cancelled error       // reason why the engine stopped the call; nil = it was not stopped

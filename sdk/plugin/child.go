@@ -17,9 +17,9 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has
-// four faults. That runner gives the process the host's standard input, and no private
-// directory for sockets. It waits for ever if a child of the process keeps a pipe open. It
+// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has four
+// faults. That runner gives the process the host's standard input, and no private directory for
+// sockets. If a child of the process keeps a pipe open, that runner waits for ever. And that runner
 // kills only the process and not the process group.
 type child struct {
 	options *OpenOptions

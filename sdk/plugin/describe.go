@@ -78,10 +78,10 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
 }
 
-// checkedCommand checks the file at path and returns a command that runs a private copy of it.
-// If no copy can be made, the command runs the file itself, which stays open from the check to
-// the start. If another file replaces it at this path meanwhile, the other file is not run. But a
-// user who may write to the checked file can still change its content. The caller must call the
+// checkedCommand checks the file at path and returns a command that runs a private copy of it. If
+// no copy can be made, the command runs the file itself, which stays open from the check to the
+// start. So if another file gets this path meanwhile, the command still runs the checked file. But
+// a user who may write to the checked file can still change its content. The caller must call the
 // function `done` at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")

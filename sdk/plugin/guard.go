@@ -26,10 +26,10 @@ func guardStdout() *os.File {
 	return stdout
 }
 
-// openHandshake replaces os.Stdout by a pipe, to which go-plugin writes its handshake. A
-// goroutine reads the pipe. It writes the handshake line to the parameter `out`, and all other lines
-// to the parameter `log`. The result `sent` becomes true when the goroutine begins to write the
-// handshake line.
+// openHandshake replaces os.Stdout by a pipe, to which go-plugin writes its handshake. A goroutine
+// reads the pipe. The goroutine writes the handshake line to the parameter `out`, and all other
+// lines to the parameter `log`. The result `sent` becomes true when the goroutine begins to write
+// the handshake line.
 func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

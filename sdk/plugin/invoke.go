@@ -14,22 +14,22 @@ import (
 // sets Request.Remaining.
 //
 // Invoke checks the agent's reply against the schema and returns it. If the process or the
-// connection was lost, the reply is an unknown outcome with sdk.CodeAgentLost. If the agent's
-// reply was too large or invalid, it is an unknown outcome with sdk.CodeBadReply (S35). If
-// the input is larger than the payload limit, the reply is a definite failure with
+// connection was lost, Invoke returns an unknown outcome with sdk.CodeAgentLost. If the agent's
+// reply was too large or invalid, Invoke returns an unknown outcome with sdk.CodeBadReply (S35). If
+// the input is larger than the payload limit, Invoke returns a definite failure with
 // sdk.CodeInvalid.
 //
 // When ctx is cancelled, Invoke asks the agent to stop, and still accepts a reply for
-// OpenOptions.CancelGrace. If Invoke returns an error, there is no reply. The error wraps ErrNotSent
-// if the agent has never received the call. Otherwise it wraps ctx's error, or
+// OpenOptions.CancelGrace. If Invoke returns an error, there is no reply. The error wraps
+// ErrNotSent if the agent has never received the call. Otherwise it wraps ctx's error, or
 // context.DeadlineExceeded if complete-by passes first (S28).
 func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// Call does the work of Invoke, with options. After complete-by, Call may wait for a late
-// reply before it returns. It then returns context.DeadlineExceeded, even if the late
-// reply arrives.
+// Call does the work of Invoke, with options. After complete-by, Call may wait for a late reply
+// before it returns. After this wait it returns context.DeadlineExceeded, even if the late reply
+// has arrived.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
@@ -54,10 +54,10 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start begins a call like Call, but does not wait for its end. The function `done` is called
-// once, with the results that Call would return, perhaps before Start returns. The function
-// `done` and the functions in o must not block, because that would delay the answers to other
-// calls. They must not call Process.Close.
+// Start begins a call like Call, but does not wait for its end. The function `done` is called once,
+// with the results that Call would return, perhaps before Start returns. The function `done` and
+// the functions in o must not block, because that would delay the answers to other calls. None of
+// these functions may call Process.Close.
 //
 // Usually the functions in o have returned before `done` is called. But if the call ends because
 // complete-by passes or because it is cancelled, o.OnEvent may run at the same time as `done`.

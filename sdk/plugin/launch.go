@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin/internal/leash"
 )
 
-// drainTime is how long the host still reads the output after the process has ended. Usually
-// the output ends sooner. It does not end if a descendant that could not be killed keeps the
+// drainTime is how long the host still reads the output after the process has ended. Usually the
+// output ends sooner. The output does not end if a descendant that could not be killed keeps the
 // pipe open.
 const drainTime = 500 * time.Millisecond
 

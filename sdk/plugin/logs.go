@@ -118,7 +118,7 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	if cut {
 		attrs = append(attrs, slog.Bool("cut", true))
 	}
-	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no call
+	l.logger.LogAttrs(context.Background(), level, message, attrs...) // no context, because a log line belongs to no call
 }
 
 // admit reports whether a line may be logged: there may be only a limited number of lines in a

@@ -82,9 +82,9 @@ func (p *Process) Done() <-chan struct{} { return p.child.exited }
 // ErrExited and says how the process ended.
 func (p *Process) Err() error { return p.child.err() }
 
-// Configure sends the agent its configuration, a JSON object; nil means {}. It must be
-// called once, before the first call of an action. The error is a *StartError if the process
-// has ended. Otherwise it is the error of the agent or of the connection.
+// Configure sends the agent its configuration, a JSON object; nil means {}. It must be called once,
+// before the first call of an action. If the process has ended, the error is a *StartError. In all
+// other cases it is the error of the agent or of the connection.
 func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	if len(config) > p.options.PayloadLimit {
 		return fmt.Errorf("plugin: configure %s: configuration of %d bytes, the limit is %d", p.schema.Name, len(config), p.options.PayloadLimit)
@@ -132,9 +132,9 @@ func (p *Process) Kill() {
 	p.child.kill()
 }
 
-// Close asks the agent to end and waits until the process has ended. If that takes longer
-// than OpenOptions.CloseGrace, Close kills the process. Then Close frees the resources of the
-// process. The agent cancels the calls in flight. Close may be called several times.
+// Close asks the agent to end, frees the resources of the process, and waits until the process has
+// ended. If the agent does not end within OpenOptions.CloseGrace, Close kills the process. The
+// agent cancels the calls in flight. Close may be called several times.
 func (p *Process) Close() error {
 	p.asked.Store(true)
 	p.closing.Do(func() {

@@ -83,9 +83,9 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
 	server := newServer(a, schema, life, logger, limit)
-	// go-plugin would send the output of the process over the connection. The last output
-	// before the end of the process would be lost. So the process writes to standard error,
-	// which the engine reads to the end.
+	// If go-plugin sent the output of the process over the connection, the last output before the
+	// end of the process would be lost. So the process writes to standard error, which the engine
+	// reads to the end.
 	server.controlled = func() { os.Stdout, os.Stderr = stderr, stderr }
 
 	terminated := make(chan os.Signal, 1)

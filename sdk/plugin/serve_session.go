@@ -32,7 +32,7 @@ const brisk = 10 * time.Millisecond
 const maxIdle = 256
 
 // maxIdleList is the capacity, in items, up to which a session always reuses the memory of a list.
-// If a list has a larger capacity but few items, the session frees its memory.
+// If a list has a larger capacity but few items, the session frees the memory of the list.
 const maxIdleList = 1024
 
 // A worker is the channel of one goroutine that runs calls. While the goroutine is idle, it
@@ -233,9 +233,9 @@ func (j *job) answer(reply sdk.Reply) {
 	l.mu.Unlock()
 }
 
-// event queues a heartbeat or a checkpoint. If maxQueued of them are queued, it waits until
-// the queue has space, or until the context of the call ends; then it drops the event. It
-// also drops an event that is too large for a message.
+// event queues a heartbeat or a checkpoint. If the queue already has maxQueued of them, event waits
+// until the queue has space. If the context of the call ends meanwhile, event drops the item. It
+// also drops an item that is too large for a message.
 func (j *job) event(ev sdk.Event) {
 	l := j.link
 	o := outgoing{id: j.id, event: ev, time: &j.time}

@@ -39,7 +39,7 @@ type session struct {
 	waiting []*call  // calls that were not sent yet, oldest first; some may be over
 	stale   int      // number of calls in the field `waiting` that are over
 	cancels []uint64 // ids of calls for which a cancel must be sent
-	lost    error    // the error because of which the session sends no more calls; nil = it still sends calls
+	lost    error    // why the session sends no more calls; nil = it still sends calls
 
 	out invocations // the batch that is sent; only the sending goroutine uses it
 	in  []arrival   // content of the received batch; only the receiving goroutine uses it
@@ -148,8 +148,9 @@ func (c *call) timeout() {
 	}
 }
 
-// expireLocked records that complete-by of a call has passed. The call was sent before. The
-// caller must call the method `listen` afterwards.
+// expireLocked records that complete-by of a call has passed. The call must have been sent.
+// Afterwards the caller must call the method `listen`. If the reply has arrived, it must call the
+// method `answered` instead, with first = true.
 func (s *session) expireLocked(c *call) {
 	c.timer.Stop()
 	c.state = callListening
@@ -327,7 +328,7 @@ func (s *session) receive() {
 type arrival struct {
 	call *call
 	answer
-	first bool // true = complete-by has passed, and the code that started the call was not notified of that yet
+	first bool // complete-by has passed, and the code that started the call does not know it yet
 	late  bool // the event or reply arrived after complete-by and does not count
 }
 
@@ -362,8 +363,8 @@ func (s *session) take(list []answer, now time.Time) {
 	}
 }
 
-// largeReply is the size in bytes from which a reply is checked in a separate goroutine, so
-// that the check does not delay other replies.
+// largeReply is a size in bytes. A reply with a larger output is checked in a separate goroutine,
+// so that the check does not delay other replies.
 const largeReply = 32 << 10
 
 func (a *arrival) report() {
@@ -431,8 +432,8 @@ func (s *session) lose(err error) {
 	}
 }
 
-// endLocked ends a call because its session ends. It returns a function that reports the end
-// to the code that started the call. The caller must unlock session.mu before it calls that function.
+// endLocked ends a call because its session ends. It returns a function that reports the end to the
+// code that started the call. The caller must unlock session.mu before it calls that function.
 func (c *call) endLocked(err error, now time.Time) func() {
 	p, state := c.process, c.state
 	c.session.removeLocked(c)

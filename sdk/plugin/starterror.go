@@ -15,9 +15,9 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 )
 
-// executable returns the absolute form of the path of a binary. With an absolute path, the
-// system does not search in the directories of the variable PATH. It returns a *StartError if
-// the file is missing, is not a regular file, or is not executable.
+// executable returns the absolute form of the path of a binary. With an absolute path, the system
+// does not search in the directories of the variable PATH. The error is a *StartError: the file is
+// missing, is not a regular file, or is not executable.
 func executable(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -61,8 +61,8 @@ func (w *Words) CheckCode(text string) error {
 	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
 }
 
-// Check checks all texts in a value that has the field's type. It returns the errors of the first
-// wrong text that it finds.
+// Check checks the texts in a value that has the field's type. It stops at the first wrong text,
+// and returns the errors of this text.
 func (w *Words) Check(tree any) error {
 	if w == nil {
 		return nil

@@ -12,8 +12,8 @@
 //
 // A rule applies if the action declares the property (sdk.Idempotent, sdk.CompensatedBy,
 // sdk.Lookup, …) and the case has the fields that the check needs. Each rule has a reason. The
-// package prints the reason if the agent breaks the rule. It checks one rule after the other,
-// each with new idempotency keys. A case needs approximately thirty calls. If the action has
+// package prints the reason if the agent breaks the rule. The package checks one rule after the
+// other, each with new idempotency keys. A case needs approximately thirty calls. If the action has
 // an undo, the package undoes the effects of successful calls.
 //
 // Run tests an agent in the test's own process. RunTarget tests every Target, in particular a

@@ -21,8 +21,9 @@ type agentRule struct {
 	check        func(*harness) error
 }
 
-// caseRule is a rule about one case. The function `check` returns an error if the agent breaks
-// the rule. It is called only if the function `applies` returns true.
+// caseRule is a rule about one case. The function `applies` reports whether the rule applies to the
+// case. If the rule applies, the function `check` is called. It returns an error if the agent
+// breaks the rule.
 type caseRule struct {
 	name, reason string
 	applies      func(*subject) bool

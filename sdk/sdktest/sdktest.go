@@ -49,9 +49,9 @@ type Case struct {
 	Slow   bool   // the action works longer than Grace, unless its context ends
 	Panics bool   // the action panics
 
-	// LateDo says why a call may have an effect although it arrives after its own undo. "" = it
-	// must not have an effect. The package checks this if the action has an undo, and the action
-	// is idempotent or the undo needs only the key.
+	// LateDo says why a call may have an effect although it arrives after its own undo. "" = such a
+	// call must not have an effect. The package checks this only if the action has an undo. In
+	// addition, the action must be idempotent, or its undo must need only the key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s

@@ -33,8 +33,10 @@ type row struct {
 	status  string // final status of the step or undo; "" = it has not ended
 	attempt int
 	of      int
-	begun   time.Time // when the first attempt, the timer, or the wait for a signal began; zero = not begun
-	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end; zero = none
+	// When the first attempt, the timer, or the wait for a signal began; zero = not begun.
+	begun time.Time
+	// Time of the next attempt, of the next try to get a slot, or of the timer's end; zero = none.
+	until   time.Time
 	awaits  []string  // names of the signals for which the step waits; nil = it waits for none
 	by      time.Time // complete-by of the attempt; zero = none yet
 	limit   time.Time // deadline of the step or undo; zero = it has no deadline
@@ -57,14 +59,16 @@ type row struct {
 // A board is what a view knows about a run. The view computes it from all facts that it has
 // received so far.
 type board struct {
-	story    Story
-	forward  []*row
-	undos    []*row
-	index    map[rowKey]*row
-	ended    []*row // rows that have ended, in the order in which they ended, and the heading of the undos
-	turned   bool
-	deadline time.Time // deadline of the run; after the run has turned back, deadline of its compensation
-	status   string    // status of the run if it has ended or needs a human; "" = neither
+	story   Story
+	forward []*row
+	undos   []*row
+	index   map[rowKey]*row
+	// Rows that have ended, in the order in which they ended, and the heading of the undos.
+	ended  []*row
+	turned bool
+	// Deadline of the run. After the run has turned back, it is the deadline of its compensation.
+	deadline time.Time
+	status   string // status of the run if it has ended or needs a human; "" = neither
 	outputs  []story.NamedValue
 	circuits map[string]Circuit
 }
@@ -198,7 +202,8 @@ func (b *board) apply(f story.Fact) {
 		step.total = max(step.total, f.Among)
 	}
 	r := b.at(f.Step, undo)
-	again := r.phase == phaseEnded // true = the row had ended, but an operator has started another round of attempts
+	// If `again` is true, the row had ended, but an operator has started another round of attempts.
+	again := r.phase == phaseEnded
 	r.apply(f)
 	if r.step != nil && undo {
 		r.step.action = r.action
@@ -308,8 +313,9 @@ func (b *board) progress() string {
 	return fmt.Sprintf("%d of %d done", done, all)
 }
 
-// count is the function that counts the steps and instances in rows. It returns how many have ended,
-// and how many there are. Instances that have not begun count, too, if their number is known.
+// count is the function that counts the steps and instances in rows. It returns how many have
+// ended, and how many there are. Instances that have not begun count, too, if their number is
+// known.
 func count(rows []*row) (done, all int) {
 	for _, r := range rows {
 		d, a := r.counted()

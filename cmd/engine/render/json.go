@@ -56,20 +56,24 @@ type line struct {
 	Step    string `json:"step,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 
-	Workflow   string            `json:"workflow,omitempty"`
-	Key        string            `json:"key,omitempty"`
-	Action     string            `json:"action,omitempty"`
-	Agent      string            `json:"agent,omitempty"`
-	State      string            `json:"state,omitempty"`
-	Purpose    story.Purpose     `json:"purpose,omitempty"`
-	Of         any               `json:"of,omitempty"` // largest number of attempts, or Unbounded
-	Iteration  int               `json:"iteration,omitempty"`
-	Iterations int               `json:"max_iterations,omitempty"`
-	Undo       bool              `json:"undo,omitempty"`
-	Status     string            `json:"status,omitempty"`
-	ExitCode   *int              `json:"exit_code,omitempty"`
-	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"message,omitempty"` // message of the failure in the fact; the field Message holds a sentence about the whole fact
+	Workflow   string        `json:"workflow,omitempty"`
+	Key        string        `json:"key,omitempty"`
+	Action     string        `json:"action,omitempty"`
+	Agent      string        `json:"agent,omitempty"`
+	State      string        `json:"state,omitempty"`
+	Purpose    story.Purpose `json:"purpose,omitempty"`
+	Of         any           `json:"of,omitempty"` // largest number of attempts, or Unbounded
+	Iteration  int           `json:"iteration,omitempty"`
+	Iterations int           `json:"max_iterations,omitempty"`
+	Undo       bool          `json:"undo,omitempty"`
+	Status     string        `json:"status,omitempty"`
+	ExitCode   *int          `json:"exit_code,omitempty"`
+	// Through has the name of the child run, at any depth, because of which the run needs a person.
+	Through []string `json:"needs_person_through,omitempty"`
+	Code    string   `json:"code,omitempty"`
+	// Reason is the message of the failure in the fact. The field Message holds a sentence about
+	// the whole fact.
+	Reason     string            `json:"message,omitempty"`
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`
@@ -81,12 +85,14 @@ type line struct {
 	Blocked    *int              `json:"undo_blocked,omitempty"`
 	LeftAsIs   *int              `json:"left_as_is,omitempty"`
 	Undeclared int               `json:"not_undone_by_declaration,omitempty"`
-	Kept       []string          `json:"kept_by_declaration,omitempty"` // steps and instances whose effects stay
-	By         string            `json:"by,omitempty"`
-	Signal     string            `json:"signal,omitempty"`
-	Known      bool              `json:"known,omitempty"`  // true = the run had accepted a signal with the same id before
-	Awaits     []string          `json:"awaits,omitempty"` // signals for which the step waits
-	Diagnostic *diag.Diagnostic  `json:"diagnostic,omitempty"`
+	// Kept has the names of the steps and instances whose effects stay.
+	Kept   []string `json:"kept_by_declaration,omitempty"`
+	By     string   `json:"by,omitempty"`
+	Signal string   `json:"signal,omitempty"`
+	// If Known is true, the run had accepted a signal with the same id before.
+	Known      bool             `json:"known,omitempty"`
+	Awaits     []string         `json:"awaits,omitempty"` // signals for which the step waits
+	Diagnostic *diag.Diagnostic `json:"diagnostic,omitempty"`
 
 	StepDeadline         *time.Time `json:"step_deadline,omitempty"`
 	UndoDeadline         *time.Time `json:"undo_deadline,omitempty"`
@@ -122,7 +128,8 @@ func undoFailures(all []story.UndoFailure) []undoFailure {
 type output struct {
 	Sensitive bool            `json:"sensitive"`
 	Value     json.RawMessage `json:"value"`
-	Problem   string          `json:"problem,omitempty"` // says why the value could not be evaluated; "" = no problem
+	// Problem says why the value could not be evaluated; "" = no problem.
+	Problem string `json:"problem,omitempty"`
 }
 
 // OutputProblems returns a warning for each output that could not be evaluated.
@@ -235,6 +242,14 @@ func (j *JSON) Circuit(c Circuit) {
 // Note writes a remark as a diagnostic of severity info.
 func (j *JSON) Note(text string) {
 	j.Diagnostics(diag.Diagnostics{{Severity: diag.SeverityInfo, Summary: text}})
+}
+
+// NeedsPerson writes the object that ends the stream if the run needs a person because of a child
+// run. No fact of the run itself says so. The parameter `text` is a sentence for people, `child` is
+// the name of the child run, and `exit` is the exit code of the command.
+func (j *JSON) NeedsPerson(text, child string, exit int) {
+	j.Version()
+	j.write(line{Level: "error", Type: "needs_person", Message: Clean(text), Run: j.run, ExitCode: &exit, Through: []string{child}}, j.now())
 }
 
 // Diagnostics writes one object for each diagnostic.

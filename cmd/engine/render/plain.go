@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Plain is a view that writes one line for each event, for pipes and log files.
+// A Plain is a view that writes lines about the facts of a run, for pipes and log files.
 type Plain struct {
 	mu    sync.Mutex // protects writes to the field `out`
 	out   io.Writer
@@ -67,8 +67,8 @@ func pairs(a, b story.Fact) bool {
 	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
-// pairText returns the end of the line about an attempt a and the retry b after it. If the
-// attempt was successful, the text says why the engine makes another attempt nevertheless.
+// pairText returns the end of the line about an attempt a and the retry b after it. If the attempt
+// was successful, the text also says why the engine makes another attempt.
 func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {

@@ -59,7 +59,8 @@ func sentence(f story.Fact) string {
 	why := reason(f.Code, f.Message)
 	switch f.Kind {
 	case story.FactRunCreated:
-		if f.Key != "" && f.Run != "" { // the line begins with the unique key, so the text adds the run's id
+		// The line begins with the unique key, so the text adds the run's id.
+		if f.Key != "" && f.Run != "" {
 			return "run " + Clean(f.Run) + " accepted, key " + Clean(f.Key) + untilText(", deadline ", f.RunDeadline, f.At)
 		}
 		return "run accepted" + untilText(", deadline ", f.RunDeadline, f.At)

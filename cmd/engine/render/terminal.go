@@ -29,19 +29,22 @@ type TerminalOptions struct {
 // step, a summary. When the screen is full, lines of ended steps scroll up; the header stays in
 // the block.
 type Terminal struct {
-	mu      sync.Mutex // protects all fields below
-	out     io.Writer
-	opts    TerminalOptions
-	board   *board
-	now     time.Time
-	drawn   []int     // width of each line of the block on the screen, in columns; nil = no block is drawn
+	mu    sync.Mutex // protects all fields below
+	out   io.Writer
+	opts  TerminalOptions
+	board *board
+	now   time.Time
+	// Width of each line of the block on the screen, in columns; nil = no block is drawn.
+	drawn   []int
 	columns int       // columns of the screen at the last drawing
 	flown   int       // number of rows of board.ended that have scrolled up
 	height  int       // largest number of lines of the block
 	last    time.Time // time of the last drawing
-	verdict string    // sentence that says how the run has ended, or what it waits for; "" = none yet
-	whole   bool      // true = this is the last drawing, so the last line of the block is not shortened
-	closed  bool
+	// Sentence that says how the run has ended, or what it waits for; "" = none yet.
+	verdict string
+	// If `whole` is true, this is the last drawing, so the last line of the block is not shortened.
+	whole  bool
+	closed bool
 }
 
 var _ View = (*Terminal)(nil)
@@ -71,8 +74,8 @@ func (t *Terminal) Begin(s Story) {
 	}
 }
 
-// Facts updates the board with the facts. Then it draws the lines on the screen again, unless it did
-// so a moment ago: between two drawings there is a pause of redrawEvery.
+// Facts updates the board with the facts. Then it draws the lines on the screen again, unless it
+// did so a moment ago: between two drawings there is a pause of redrawEvery.
 func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +112,7 @@ func (t *Terminal) Note(text string) {
 	t.above(Clean(text))
 }
 
-// Tick redraws the block, so that it shows times relative to now.
+// Tick draws the block again, so that it shows times relative to the time in the parameter `now`.
 func (t *Terminal) Tick(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +137,7 @@ func (t *Terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// above is the method that prints a text over the block of lines that this view draws. It erases
+// above is the method that prints a text above the block of lines that this view draws. It erases
 // the block, writes the text in its place, and draws the block again below the text.
 func (t *Terminal) above(text string) {
 	var b strings.Builder
@@ -178,7 +181,8 @@ func (t *Terminal) redraw() {
 	settled, live, hidden := t.lines()
 	var b strings.Builder
 	t.erase(&b)
-	for len(settled) > 0 && 1+len(settled)+len(live) > t.height { // scroll up the lines of ended steps
+	// Scroll up the lines of ended steps.
+	for len(settled) > 0 && 1+len(settled)+len(live) > t.height {
 		b.WriteString(t.fit(settled[0], columns) + "\n")
 		settled = settled[1:]
 		t.flown++
@@ -242,7 +246,7 @@ func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, colu
 
 // lines returns the lines that have not scrolled up yet, as two lists. The lines in the list
 // `settled` do not change any more. The lines in the list `live` may still change. The result
-// `hidden` is the number of further lines that may change, but for which the screen has no room.
+// `hidden` is the number of further lines that may change, but for which the screen is too small.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
@@ -321,7 +325,7 @@ func (t *Terminal) headline(columns int) styled {
 	if t.now.After(d) {
 		right = what + " passed"
 	}
-	const gap = 52 // column in which the deadline begins if there is room
+	const gap = 52 // column in which the deadline begins, if the terminal is wide enough
 	if width := columns - 2 - Width(right); columns > 1 && width < max(gap, Width(s)) {
 		s = pad(Cut(s, max(width, 1)), width)
 	}

@@ -24,9 +24,9 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Visible makes a text of several lines, such as a source file, safe to show on a terminal. It
-// writes every character that Clean would replace as an escape such as \u001b. It writes a byte
-// that is not valid UTF-8 as an escape such as \x9b. Line breaks and tabs stay.
+// Visible makes a text of several lines, such as a source file, safe to show on a terminal. In
+// place of a character that Clean would replace, it writes an escape such as \u001b. In place of a
+// byte that is not valid UTF-8, it writes an escape such as \x9b. Line breaks and tabs stay.
 func Visible(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {

@@ -83,10 +83,11 @@ type StepInfo struct {
 
 // A Circuit holds the state of an agent's circuit.
 type Circuit struct {
-	Agent     string
-	State     string // closed, open or half-open
-	Failures  int    // number of failures that the circuit counts now
-	Threshold int    // number of failures in a row that open the circuit; 0 = a ratio of failures opens it
+	Agent    string
+	State    string // closed, open or half-open
+	Failures int    // number of failures that the circuit counts now
+	// Number of failures in a row that open the circuit; 0 = a ratio of failures opens it.
+	Threshold int
 	Until     time.Time
 	At        time.Time
 }

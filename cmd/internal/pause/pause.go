@@ -1,5 +1,5 @@
-// Package pause waits for a time. Package engine/internal/wait does the same for packages below
-// engine, which alone may import it.
+// Package pause waits for a time. It does the same as package engine/internal/wait, which only
+// packages below engine may import.
 //
 // In: a context and a duration. Out: nil, or the error of the context if it ends first.
 package pause

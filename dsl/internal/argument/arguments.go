@@ -37,8 +37,8 @@ type Argument struct {
 	Preset   *ready         // encoded default; nil = the argument has no default
 }
 
-// A ready argument holds the encoded value or the encoded default of an argument. If the field
-// `json` is nil, the object of all arguments does not contain the argument.
+// The type ready holds the encoded value or the encoded default of an argument. If the field `json`
+// is nil, the object of all arguments does not contain the argument.
 type ready struct {
 	json      []byte   // name, colon and value as JSON
 	sensitive []string // JSON pointers of sensitive parts in the object of all arguments
@@ -87,9 +87,9 @@ func (a *List) Fold() {
 func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, false) }
 
 // Build evaluates all arguments and returns one object. If the parameter `skipSelf` is true, Build
-// does not evaluate an argument that depends on self.output: it uses the default of the argument, or
-// leaves the argument out if it has no default. If one argument cannot be evaluated and another
-// cannot be encoded, Build returns the error of the evaluation.
+// does not evaluate an argument that depends on self.output. Such an argument gets its default. If
+// it has no default, Build leaves it out. If one argument cannot be evaluated and another cannot be
+// encoded, Build returns the error of the evaluation.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil

@@ -26,9 +26,9 @@ type Fill struct {
 	From string // "output" or "input": the part of the step that holds the value; "" = use the default
 }
 
-// Eval returns the object of all arguments. Callers use Eval as a ValueFunc. If s.Self is nil,
-// Eval returns eval.ErrNoScope. If the undo needs an output of the step that is not known, Eval
-// returns an error, too.
+// Eval returns the object of all arguments. Callers use Eval as a ValueFunc. If s.Self is nil, Eval
+// returns eval.ErrNoScope. If the output of the step is not known, and the undo needs this output,
+// Eval returns an error, too.
 func (f *Filler) Eval(s *eval.Scope) (value.Value, error) {
 	if s == nil || s.Self == nil {
 		return value.Value{}, eval.ErrNoScope

@@ -171,8 +171,9 @@ func (s *Spec) checkWords(v cty.Value) error {
 	return nil
 }
 
-// checkWord returns an error if the parameter `text` does not match the pattern of the field. It also
-// returns an error if the field holds codes and the parameter `code` is not a valid error code.
+// checkWord returns an error if the parameter `text` does not match the pattern of the field. It
+// also returns an error if the field holds codes and the parameter `code` is not a valid error
+// code.
 func (s *Spec) checkWord(text, code string) error {
 	if err := s.Words.CheckPattern(text); err != nil {
 		return err

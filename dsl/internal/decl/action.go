@@ -137,8 +137,8 @@ func (d actionDecoder) wrongErrors(e *eval.Expr) {
 	d.Errorf(e.Range, "Invalid value for errors", "errors is a list of codes, or an object such as { sold_out = {}, busy = { retryable = true } }.")
 }
 
-// retryableOf returns the attribute `retryable` of the object v, or false if v does not have it. The
-// result `ok` is false if v is not an object, or if v has other attributes.
+// retryableOf returns the attribute `retryable` of the object v, or false if v does not have it.
+// The result `ok` is false if v is not an object, or if v has other attributes.
 func retryableOf(v cty.Value) (retryable, ok bool) {
 	if v.IsNull() || !v.Type().IsObjectType() {
 		return false, false

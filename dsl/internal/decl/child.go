@@ -15,8 +15,8 @@ import (
 // has the depth 1.
 const maxChildDepth = 8
 
-// maxAgents limits the number of agents of a module. The agents that the module takes from libraries
-// count, too.
+// maxAgents limits the number of agents of a module. The agents that the module takes from
+// libraries count, too.
 const maxAgents = 10_000
 
 // A childDecoder reads steps that start child runs.
@@ -24,7 +24,7 @@ type childDecoder struct{ *decoder }
 
 // resolve finds the workflow of each step with a child run. It reports workflows that start each
 // other in a cycle, and child runs that are nested too deep. It makes a step a pivot if the
-// workflow of its child has a pivot.
+// workflow of the step's child has a pivot, unless the step has a compensate block.
 func (d childDecoder) resolve() {
 	own := workflowsOf(d.m)
 	for _, w := range d.m.Workflows {
@@ -53,8 +53,8 @@ func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	}
 }
 
-// find sets the workflow of the child of step s. A child from the same module gets the values of all
-// variables of the module. The parameter `own` holds the workflows of the module by name.
+// find sets the workflow of the child of step s. A child from the same module gets the values of
+// all variables of the module. The parameter `own` holds the workflows of the module by name.
 func (d childDecoder) find(s *Step, own map[string]*Workflow) {
 	c := s.Child
 	if c.Library != "" {
@@ -111,8 +111,8 @@ func (d childDecoder) inLibrary(s *Step) {
 	}
 }
 
-// workflowsOf returns the workflows of a module by name. It leaves out a workflow whose name another
-// workflow already has.
+// workflowsOf returns the workflows of a module by name. It leaves out a workflow whose name
+// another workflow already has.
 func workflowsOf(m *Module) map[string]*Workflow {
 	out := map[string]*Workflow{}
 	for _, w := range m.Workflows {
@@ -123,8 +123,9 @@ func workflowsOf(m *Module) map[string]*Workflow {
 	return out
 }
 
-// agents returns the names of the agents that the workflow, its child runs and their notifications
-// use. An agent of a library has the name LIBRARY.AGENT.
+// agents returns the names of all agents that a run of the workflow needs: for its steps and undos,
+// for its notifications, and for the steps, undos and notifications of its child runs. An agent of
+// a library has the name LIBRARY.AGENT.
 func (w *Workflow) agents() []string {
 	if w.used != nil {
 		return w.used
@@ -156,10 +157,10 @@ func (w *Workflow) agents() []string {
 	return w.used
 }
 
-// visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle,
-// and a child run that is nested too deep. It makes a step a pivot if the workflow of its
-// child has a pivot. The parameter `chain` holds the workflows that lead to w: each workflow
-// in the list starts the next one, and the last workflow starts w.
+// visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle, and
+// a child run that is nested too deep. It makes a step a pivot if the workflow of the step's child
+// has a pivot, unless the step has a compensate block. The parameter `chain` holds the workflows
+// that lead to w: each workflow in the list starts the next one, and the last workflow starts w.
 func (d childDecoder) visit(w *Workflow, chain []*Workflow) {
 	if w.visited {
 		return

@@ -55,19 +55,22 @@ type Module struct {
 	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
 	File      string             // name of the only file, if the module is a single file; otherwise ""
 	Failed    bool               // true = the module has errors
-	Partial   bool               // true = some declarations of the files are not here: a file has errors, or the check ended early
-	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
+	// true = some declarations of the files are not here, because a file has errors or the check
+	// ended early
+	Partial bool
+	Older   bool // true = do not check newer rules, because the definition may be older than these rules
 
-	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil. Earlier
-	// engines did not store the agents that only the notifications of a library's workflow use. So the
-	// module takes no other agents from its libraries.
+	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil.
+	// Earlier engines did not store the agents that only the notifications of a library's workflow
+	// use. If kept is not nil, the module takes only the agents in kept from its libraries, so the
+	// module has the same agents as when it was stored.
 	kept map[string]bool
 
 	chain  []string // paths of the modules that lead from the main module to this one, including both
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
-	// Duplicates: agents and variables of the module whose name an earlier agent or variable already
-	// has. A duplicate is an error. It is checked for other errors, but never used.
+	// Duplicates: agents and variables of the module whose name an earlier agent or variable
+	// already has. A duplicate is an error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
 	TwinVariables []*Variable
 }
@@ -82,7 +85,8 @@ func newModule(file string) *Module {
 	}
 }
 
-// dir returns the path of the directory of the module, relative to the directory of the main module.
+// dir returns the path of the directory of the module, relative to the directory of the main
+// module.
 func (m *Module) dir() string {
 	switch {
 	case m.File != "":
@@ -93,8 +97,8 @@ func (m *Module) dir() string {
 	return "."
 }
 
-// An Agent is an agent block, or an implied agent. An implied agent has no block: a step or an
-// undo names the agent in its action.
+// An Agent is an agent block, or an implied agent. An implied agent has no block: a step, an undo
+// or a notify block names the agent in the argument `action`.
 type Agent struct {
 	Name, Plugin, Constraint string
 	Where                    hcl.Range // position of the block; for an implied agent, position of an action that names the agent
@@ -122,7 +126,7 @@ type Action struct {
 	Name      string
 	Where     hcl.Range
 	Block     *syntax.Block
-	Uses      string // name of the used action, which the plugin has; "" = missing or invalid
+	Uses      string // name of the plugin's action that the declared action uses; "" = missing or invalid
 	UsesAt    hcl.Range
 	Arguments cty.Type           // object type of the arguments; an object without attributes if there are none
 	Defaults  *typeexpr.Defaults // defaults of optional arguments; nil = none
@@ -203,11 +207,11 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Retention            time.Duration // how long runs are kept after their end; 0 = the engines decide
-	Unique               *eval.Expr    // the key of block unique; nil = none
-	UniqueRule           noun.Unique   // the other arguments of block unique
+	Unique               *eval.Expr    // argument `key` of the unique block; nil = none
+	UniqueRule           noun.Unique   // the arguments of the unique block, without `key`
 	Priority             *eval.Expr
-	Concurrency          *syntax.Block // block concurrency; nil = none
-	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
+	Concurrency          *syntax.Block // the concurrency block; nil = none
+	RejectsWhenFull      bool          // true = the concurrency block says when_full = "reject"
 	Admits               []*Admit      // all admit blocks, with duplicates
 	Schedules            []*Schedule   // all schedules, with duplicates
 	OnEvents             []*OnEvent    // all on_event and reset_on blocks, with duplicates
@@ -219,7 +223,7 @@ type Workflow struct {
 	visited bool     // true = the field `height` is set
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
-	// Only for the workflow of a group.
+	// The next three fields are set only in the workflow of a group.
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
 	Holder *Step             // step of Outer that starts the group
 	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
@@ -275,7 +279,7 @@ type Step struct {
 	Wait       *Wait         // nil = Kind is not StepWait
 	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
 	Child      *Child        // nil = Kind is not StepChild
-	Repeat     *syntax.Block // the repeat block; nil = the step has none, so it is done once
+	Repeat     *syntax.Block // the repeat block; nil = the step has no such block, so the step is done once
 	Catch      *syntax.Block
 	Undo       *Undo
 }
@@ -363,8 +367,8 @@ func (s *Step) Collects() bool { return s.Repeat != nil && s.Repeat.Attr("collec
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 
-// WhenEach reports whether the step has for_each and the attribute `when` uses each.* or self.*. The
-// engine evaluates such a condition for every instance, after for_each.
+// WhenEach reports whether the step has for_each and the attribute `when` uses each.* or self.*.
+// The engine evaluates such a condition for every instance, after for_each.
 func (s *Step) WhenEach() bool {
 	e := s.Attr("when")
 	return s.Each() && e != nil && e.Compiled != nil && (e.Compiled.Each || e.Compiled.Self)
@@ -401,9 +405,9 @@ type Child struct {
 	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
 	// reported.
 	Workflow *Workflow
-	// Passed gives values to the variables of the child that the input block of the step cannot set:
-	// the variables of the module, and the hidden variables of a group. The expressions are evaluated
-	// in the run that has the step.
+	// Passed gives values to the variables of the child that the input block of the step cannot
+	// set: the variables of the module, and the hidden variables of a group. The expressions are
+	// evaluated in the run that has the step.
 	Passed []syntax.Arg
 }
 
@@ -413,7 +417,9 @@ type taken struct {
 	root   string               // first name of the reference, such as "step"
 	name   string               // second name of the reference
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
-	expr   *eval.Expr           // expression that gives the value; nil = the reference ROOT.NAME, made of the fields `root` and `name`
+	// expression that gives the value; nil = the value is the reference ROOT.NAME, made of the
+	// fields `root` and `name`
+	expr *eval.Expr
 }
 
 // A Schedule is a schedule block.

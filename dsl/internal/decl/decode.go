@@ -122,8 +122,8 @@ func conditionOf(b *syntax.Block) *Condition {
 }
 
 // localsBlock reads a locals block and adds its locals to the map `into`. It returns all locals of
-// the block, also the locals whose name is already used. The parameter `file` is true if the block is
-// outside of workflows.
+// the block, also the locals whose name is already used. The parameter `file` is true if the block
+// is outside of workflows.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
 	for _, a := range b.Args {
@@ -164,7 +164,8 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also after an invalid word: otherwise a second error would say that the undo is missing
+		// Set this also for an invalid word, so that no second error says that the undo is missing.
+		s.NoUndo = true
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -223,10 +224,10 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 	return u
 }
 
-// action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION, or
-// library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the attribute is missing or
-// invalid. The result `at` is the position of the attribute, or of the block b if the attribute is
-// missing.
+// action reads the attribute `action` of a step, a compensate block or a notify block:
+// agent.NAME.ACTION, or library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the
+// attribute is missing or invalid. The result `at` is the position of the attribute, or of the
+// block b if the attribute is missing.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {

@@ -131,8 +131,8 @@ var ratePattern = regexp.MustCompile(`^ *([0-9]+) */ *([a-z]+) *$`)
 
 var errRate = errors.New(`write the number of calls that may start in a period, such as "100/s", "10/m", "5/h" or "1000/d"`)
 
-// decodeRate reads the argument `rate_limit` of an agent block into the parameter `out`. After an error,
-// and without the argument, out does not change.
+// decodeRate reads the argument `rate_limit` of an agent block into the parameter `out`. After an
+// error, and without the argument, out does not change.
 func decodeRate(d *decoder, e *eval.Expr, out *noun.RateLimit) {
 	if e == nil {
 		return

@@ -27,8 +27,8 @@ func readRetention(d *decoder, b *syntax.Block, w *Workflow) {
 // maxRetain is the largest value of the argument `retain`: 100 years.
 const maxRetain = 100 * 365 * 24 * time.Hour
 
-// readUnique reads the arguments of a unique block, except for its key, into w.UniqueRule. The block
-// may be nil.
+// readUnique reads the arguments of a unique block, except for its key, into w.UniqueRule. The
+// block may be nil.
 func readUnique(d *decoder, b *syntax.Block, w *Workflow) {
 	scopes := map[string]noun.Scope{"active": noun.ScopeActive, "goal": noun.ScopeGoal, "ever": noun.ScopeEver}
 	u := &w.UniqueRule

@@ -75,7 +75,7 @@ func (d *decoder) module(blocks []*syntax.Block) {
 const maxShared = 1_000_000
 
 // tooMany returns whether the module has too many workflows: more than maxWorkflows, or more than
-// maxShared allows. If so, it also reports an error.
+// maxShared allows. If it returns true, it has also reported an error.
 func (d *decoder) tooMany(blocks []*syntax.Block) bool {
 	n, uses := 0, 0
 	for _, b := range blocks {
@@ -156,7 +156,7 @@ const maxSteps = 10_000
 // group reads a group block of the workflow w. It returns the step that starts the group.
 func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
 	inner := &Workflow{
-		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
+		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode, Retention: w.Retention,
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		Outer: w, taken: map[string]*taken{},
 		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
@@ -203,7 +203,8 @@ func (d *decoder) content(w *Workflow, b *syntax.Block) {
 		w.Steps = append(w.Steps, s)
 		if first, dup := w.Index[c.Label]; dup {
 			d.duplicate(c, w.Steps[first].Where)
-			s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
+			// A duplicate of the pivot is reported only as a duplicate, not as a second pivot.
+			s.Pivot = s.Pivot && !w.Steps[first].Pivot
 			continue
 		}
 		w.Index[s.Name] = s.Index

@@ -86,9 +86,9 @@ type matcher struct {
 	found  map[string]bool
 }
 
-// match adds to m.found the files below a directory that match a pattern. The parameter `dir` is the
-// path of the directory, relative to m.root. The parameter `parts` holds the parts of the pattern
-// between its slashes.
+// match adds to m.found the files below a directory that match a pattern. The parameter `dir` is
+// the path of the directory, relative to m.root. The parameter `parts` holds the parts of the
+// pattern between its slashes.
 func (m *matcher) match(dir string, parts []string) error {
 	if parts[0] == "**" && len(parts) > 1 { // ** may match zero directories: then the rest of the pattern applies to dir
 		if err := m.match(dir, parts[1:]); err != nil {

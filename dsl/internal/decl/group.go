@@ -15,8 +15,8 @@ import (
 // A groupDecoder reads group blocks.
 type groupDecoder struct{ *decoder }
 
-// reserved reports a group with the name "notify". Its workflow would have the name WORKFLOW.notify,
-// which is the name of a workflow that sends notifications.
+// reserved reports a group with the name "notify". Its workflow would have the name
+// WORKFLOW.notify, which is the name of a workflow that sends notifications.
 func (d groupDecoder) reserved(b *syntax.Block) {
 	if b.Label == "notify" && !d.m.Older {
 		d.Errorf(b.DefRange, "Reserved name", "The engine uses the name %q for the runs of notify blocks. Use another name for this group.", b.Label)
@@ -41,9 +41,9 @@ func (d groupDecoder) shadows(w *Workflow) {
 	}
 }
 
-// settings gives a group the settings of the workflow around it: the defaults in its retry
-// block, and the deadline of its compensation. If a setting has references, the step of the
-// group evaluates it, and passes its value to the group like any other value from the
+// settings gives a group two settings of the workflow around the group: the defaults in the retry
+// block, and the deadline of the compensation. If such a setting has references, the step of the
+// group evaluates the setting, and passes the value to the group like any other value from the
 // surroundings.
 func (d groupDecoder) settings(w *Workflow) {
 	pass := func(name string, e *eval.Expr) *eval.Expr {

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// kinds holds, for each kind of step, the attribute or block that makes a step a step of this
-// kind. The function `at` returns whether a step block has this attribute or block, and its
-// position in the source.
+// kinds lists the kinds of steps. The field `name` is the attribute or block that only a step of
+// this kind has. The function `at` returns whether a step block has this attribute or block, and
+// where it is in the source.
 var kinds = []struct {
 	name string
 	kind StepKind

@@ -21,7 +21,8 @@ const maxLibraryDepth = 8
 // A libraryDecoder reads library blocks, and the actions that refer to them.
 type libraryDecoder struct{ *decoder }
 
-// library reads a library block, and the module that it names. It adds the library to m.Libraries.
+// library reads a library block and the module that the block names. It adds the library to
+// d.m.Libraries.
 func (d libraryDecoder) library(b *syntax.Block) {
 	first, dup := d.m.Libraries[b.Label]
 	if dup {
@@ -123,8 +124,8 @@ func (d libraryDecoder) action(e *eval.Expr, t hcl.Traversal) (agent, action str
 	return "", ""
 }
 
-// fromLibrary reports whether the name of an agent has the form LIBRARY.NAME, which only an agent of
-// a library has.
+// fromLibrary reports whether the name of an agent has the form LIBRARY.NAME, which only an agent
+// of a library has.
 func fromLibrary(agent string) bool { return strings.Contains(agent, ".") }
 
 // agent adds an agent of a library to the agents of the module, under the name LIBRARY.NAME. The

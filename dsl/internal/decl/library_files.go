@@ -100,7 +100,8 @@ func (s liveLibraries) open(name string) (*Module, readSource, error) {
 
 // loadLibrary reads the files of a library into m.Files. The parameter `fsys` is the directory of
 // the library. The parameter `shown` is the path of this directory in messages: the names of the
-// files in m.Files begin with it. If the library is a single file, `base` is its name in fsys.
+// files in m.Files begin with this path. If the library is a single file, `base` is its name in
+// fsys.
 func (m *Module) loadLibrary(fsys fs.FS, shown, base string) error {
 	names := map[string]string{} // maps the name of a file in fsys to its name in m.Files
 	if m.File != "" {

@@ -47,7 +47,7 @@ func (d lineDecoder) checkReads(e *eval.Expr) {
 }
 
 // needsRun reports an error and returns true if an expression refers to step.*, group.* or run.*,
-// directly or through a local. Without a run, they have no values.
+// directly or through a local. Without a run, these references have no values.
 func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	needs := false
 	for _, t := range e.Syntax.Variables() {
@@ -67,7 +67,7 @@ func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	return needs
 }
 
-// secondName returns the second name of a reference, such as total in local.total or
+// secondName returns the second name of a reference, such as `total` in local.total or
 // local["total"]. It returns "" if the second part of the reference is not a name.
 func secondName(t hcl.Traversal) string {
 	switch s := t[1].(type) {

@@ -63,8 +63,8 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. If the parameter `older` is true, it does not
-// check newer rules, because the definition may be older than these rules.
+// ParseStored parses the files of a stored definition. If the parameter `older` is true, it does
+// not check newer rules, because the definition may be older than these rules.
 func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(s.File)
 	m.Older, m.Reads = older, s.Reads
@@ -73,7 +73,8 @@ func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	}
 	r := &report.Reporter{Sources: m.Sources, Blocks: m.Blocks}
 	if older {
-		r.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
+		// There is no limit: the check was cheap enough when the definition was stored.
+		r.Effort = metered.NewAllowance(math.MaxInt64)
 		m.kept = s.Agents
 	}
 	m.buildAll(r, storedSource{&m.Reads}, storedLibraries(s.Libraries), "")
@@ -179,7 +180,9 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // if a file is broken, references to the names that it declares would be reported as unknown
+	// If a file is broken, its declarations are missing here. References to them would be reported
+	// as unknown, so no references are checked then.
+	if !broken {
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 		sourceDecoder{d}.agree()
 	} else {

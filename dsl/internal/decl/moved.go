@@ -21,8 +21,8 @@ type moved struct {
 // A moveDecoder reads moved blocks.
 type moveDecoder struct{ *decoder }
 
-// moves reads the moved blocks, and sets the field Moved of each workflow. The caller must have read
-// the workflows before.
+// moves reads the moved blocks, and sets the field Moved of each workflow. The caller must have
+// read the workflows before.
 func (d moveDecoder) moves(blocks []*syntax.Block) {
 	byFrom, byTo := map[string]moved{}, map[string]moved{}
 	for _, b := range blocks {
@@ -54,9 +54,9 @@ func (d moveDecoder) moves(blocks []*syntax.Block) {
 }
 
 // follow follows the moved blocks from the step `from` to its present name. For example, the blocks
-// a → b and b → c give a the present name c. The method `follow` adds the result to each workflow that
-// has a step with the present name. It reports an error if no workflow has such a step, if the
-// blocks form a cycle, or if a workflow still has the step `from`.
+// that move `a` to `b` and `b` to `c` give the step `a` the present name `c`. The method `follow`
+// adds the result to each workflow that has a step with the present name. It reports an error if no
+// workflow has such a step, if the blocks form a cycle, or if a workflow still has the step `from`.
 func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	m := byFrom[from]
 	to, steps := m.to, 0
@@ -92,8 +92,8 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	}
 }
 
-// stepName reads an attribute of a moved block, which must be step.NAME. It returns the name and the
-// position of the attribute. After an error, ok is false.
+// stepName reads an attribute of a moved block, which must be step.NAME. It returns the name and
+// the position of the attribute. After an error, ok is false.
 func (d moveDecoder) stepName(b *syntax.Block, attr string) (name string, at hcl.Range, ok bool) {
 	e := b.Attr(attr)
 	if e == nil { // the Reader has reported that the attribute is missing

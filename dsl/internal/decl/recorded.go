@@ -19,8 +19,8 @@ import (
 // It makes them while the definition is loaded, and keeps their results in Module.Reads.
 type readRecorder struct{ *decoder }
 
-// recordReads evaluates each call of file(), env() and similar functions in a block and in its inner
-// blocks. It adds the results to Module.Reads.
+// recordReads evaluates each call of file(), env() and similar functions in a block and in its
+// inner blocks. It adds the results to Module.Reads.
 func (d readRecorder) recordReads(b *syntax.Block) {
 	for _, name := range sorted.Keys(b.Attrs) {
 		d.recordExpr(b.Attrs[name])
@@ -33,8 +33,8 @@ func (d readRecorder) recordReads(b *syntax.Block) {
 	}
 }
 
-// recordExpr does for one expression what recordReads does for a block. It also checks the templates
-// in calls of templatefile() and templatestring(), if their texts are known before a run.
+// recordExpr does for one expression what recordReads does for a block. It also checks the
+// templates in calls of templatefile() and templatestring(), if their texts are known before a run.
 func (d readRecorder) recordExpr(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, sorted.Keys(functions.Literal)...) {
 		args, ok := literalArguments(call)
@@ -80,8 +80,8 @@ func literalPart(function string) string {
 	return "its argument"
 }
 
-// literalArguments returns the arguments of a call that must be plain strings. It returns false
-// if one of them is something else, or if the call has more arguments than the function.
+// literalArguments returns the arguments of a call that must be plain strings. It returns false if
+// one of these arguments is not a plain string, or if the call has too few or too many arguments.
 func literalArguments(call *hclsyntax.FunctionCallExpr) ([]string, bool) {
 	n := functions.Literal[call.Name]
 	if call.ExpandFinal || len(call.Args) < n || len(call.Args) > n && call.Name != "templatefile" {
@@ -125,9 +125,9 @@ func (d readRecorder) record(function string, args []string) (err error) {
 	return err
 }
 
-// checkTemplate checks the template of a call, and reports an error in it. The parameter `text` is the
-// template. If the second argument of the call is an object such as { a = 1 }, checkTemplate also
-// checks the names that the template uses.
+// checkTemplate checks the template of a call, and reports an error in it. The parameter `text` is
+// the template. If the second argument of the call is an object such as { a = 1 }, checkTemplate
+// also checks the names that the template uses.
 func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallExpr, text string) {
 	var names []string
 	if len(call.Args) == 2 && !call.ExpandFinal {
@@ -139,8 +139,8 @@ func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallEx
 	}
 }
 
-// endedSentence returns a message that ends in a full stop or a question mark. If the message has
-// neither, endedSentence adds a full stop.
+// endedSentence returns the message in the parameter `text`. It adds a full stop, unless the
+// message already ends in a full stop or a question mark.
 func endedSentence(text string) string {
 	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
 		return text

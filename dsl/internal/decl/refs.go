@@ -71,7 +71,9 @@ type names struct {
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
 	inNotify  bool           // true = the expressions are inside of a notify block
-	inLine    bool           // true = the expression is a line of the console, so a group takes no further values for it
+	// true = the expression is a line of the console. A group takes no more values from its
+	// surroundings for such an expression.
+	inLine bool
 }
 
 // compile compiles the expression e and checks each of its references. The parameter `a` says which
@@ -144,7 +146,8 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 }
 
 // reference checks the reference t and adds it to c. If t refers to a local, the method also adds
-// the local to the map `locals`. If t is not allowed, the method reports an error and returns false.
+// the local to the map `locals`. If t is not allowed, the method reports an error and returns
+// false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
@@ -363,8 +366,8 @@ func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 	return false
 }
 
-// stepStars reports an error for each [*] and .* directly after a step or group with for_each. These
-// operators take lists, and such a step is a map. stepStars returns false after an error.
+// stepStars reports an error for each [*] and .* directly after a step or group with for_each.
+// These operators take lists, and such a step is a map. stepStars returns false after an error.
 func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	if d.m.Older {
 		// A stored definition stays valid. It may have such an expression inside of try() or can().
@@ -438,12 +441,14 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 	return true
 }
 
-// fieldsHere returns the attributes of a root such as self that an expression can use at its position.
+// fieldsHere returns the attributes of a root, such as `self`, that an expression can use at its
+// position.
 func fieldsHere(root string, ns *names, a allow) []string {
 	if root == "self" && ns.onlySelf != "" {
 		return []string{ns.onlySelf}
 	}
-	usual := map[string]allow{"self": allowSelf}[root] // what the other attributes need
+	// An attribute without an entry in `needs` can be used if this kind of reference is allowed.
+	usual := map[string]allow{"self": allowSelf}[root]
 	needs := map[string]allow{
 		"self.previous": allowPrevious, "self.collected": allowCollected, "self.error": allowError,
 		"run.status": allowRunStatus, "run.key": allowRunKey,
@@ -495,7 +500,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
 		"args":    "in the input of an action that an agent block declares",
-		"self":    "inside fail_when, postcondition, repeat and compensate",
+		"self":    "inside fail_when, postcondition, repeat, compensate and the output of catch, in other arguments of a step with repeat, and in the input of a declared action",
 		"failure": "inside compensate and notify",
 		"event":   "inside on_event and reset_on; the variables of on_event pass values on to the run",
 		"step":    "inside steps, outputs and the locals of a workflow",
@@ -578,8 +583,8 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 }
 
 // stepInNotify reports that an expression in a notify block uses a step. If a local uses the step,
-// the parameter `why` is a sentence that names the local; otherwise it is "". The message begins with
-// this sentence.
+// the parameter `why` is a sentence that names the local, and the message begins with this
+// sentence. If the expression itself uses the step, `why` is "".
 func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
 	d.Errorf(at, "Reference not available here",
 		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)

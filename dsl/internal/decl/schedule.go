@@ -95,8 +95,8 @@ func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 	n.Cron, n.Timetable = text, table
 }
 
-// scheduleVariables reads the argument `variables` of a schedule. If the argument has errors, it
-// reports them, and the result `broken` is true.
+// scheduleVariables reads the argument `variables` of a schedule. If the argument has errors,
+// scheduleVariables reports them, and the result `broken` is true.
 func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list []noun.Assignment, broken bool) {
 	if !e.Bad {
 		for _, t := range e.Syntax.Variables() {
@@ -126,8 +126,8 @@ func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list 
 }
 
 // word reads the argument e, which must be one of the words. It returns the index of the word. If e
-// is missing or invalid, word returns 0, the index of the default. The parameter `name` is the name of
-// the argument, for messages.
+// is missing or invalid, word returns 0, the index of the default. The parameter `name` is the name
+// of the argument, for messages.
 func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	if e == nil {
 		return 0
@@ -143,8 +143,8 @@ func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	return 0
 }
 
-// skips reports whether the argument `overlap` of a schedule is "skip". Without the argument, e is nil.
-// If the argument is invalid, skips returns false.
+// skips reports whether the argument `overlap` of a schedule is "skip". Without the argument, e is
+// nil. If the argument is invalid, skips returns false.
 func skips(e *eval.Expr) bool {
 	if e == nil {
 		return true
@@ -182,7 +182,8 @@ func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
 	return false
 }
 
-// An eventDecoder reads the on_event blocks of a workflow.
+// An eventDecoder reads the on_event blocks of a workflow, and the reset_on blocks of its unique
+// block.
 type eventDecoder struct{ *decoder }
 
 // resets reads the reset_on blocks of a unique block.
@@ -251,8 +252,8 @@ const rowName = "row"
 // A selectDecoder reads the select block of a schedule or of an on_event block.
 type selectDecoder struct {
 	scheduleDecoder
-	source string // the block around it, for messages
-	event  bool   // true = that block is an on_event block
+	source string // name of the block around the select block, for messages
+	event  bool   // true = the block around the select block is an on_event block
 }
 
 // read reads a select block. The parameter `variables` is the argument `variables` of the
@@ -473,7 +474,7 @@ func (d selectDecoder) rowExpr(e *eval.Expr, cols map[string]bool) *rowExpr {
 	return &rowExpr{expr: metered.Of(e.Syntax), funcs: d.m.Funcs}
 }
 
-// with evaluates the expression for a row.
+// The method `with` evaluates the expression for a row.
 func (x *rowExpr) with(row cty.Value) (cty.Value, error) {
 	ctx := metered.ConstantContext(x.funcs, nil)
 	ctx.Variables[rowName] = row

@@ -44,8 +44,8 @@ func validSecretRef(ref string) bool {
 	return found && rest != "" && (kind == "env" || kind == "file")
 }
 
-// allowedSecrets finds the calls of secret() that are in an allowed position of the expression e, and
-// adds them to the map `out`. Such a call may be the whole expression, a part of a template, or
+// allowedSecrets finds the calls of secret() that are in an allowed position of the expression e,
+// and adds them to the map `out`. Such a call may be the whole expression, a part of a template, or
 // a value in an object or a tuple.
 func allowedSecrets(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := e.(type) {

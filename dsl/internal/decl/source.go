@@ -59,7 +59,8 @@ func (d sourceDecoder) agree() {
 		switch {
 		case !ok:
 			first[a.Plugin] = a
-		case other.Source != a.Source && (a.Library == nil || a.Library != other.Library): // two blocks of one library were compared when the library was read
+		// If both blocks are in one library, they were compared when the library was read.
+		case other.Source != a.Source && (a.Library == nil || a.Library != other.Library):
 			d.Errorf(a.SourceAt, "Different sources of one agent",
 				"This block takes engine-agent-%s from %q, and the block at %s takes it from %q. A module uses one binary of a plugin: write the same source in both blocks.",
 				a.Plugin, a.Source, report.Range(other.SourceAt), other.Source)

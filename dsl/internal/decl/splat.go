@@ -5,8 +5,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// A star is an operator [*] or .* directly after a reference step.NAME. A reference to a group has this
-// form, too, after the reference was checked.
+// A star is an operator [*] or .* directly after a reference step.NAME. After the check of a
+// reference to a group, the reference to the group has this form, too (see refStep).
 type star struct {
 	step  string // name of the step or group
 	rest  string // attributes after the operator, such as .output.id; if there are none, ".output.NAME"

@@ -86,8 +86,8 @@ func (w *Workflow) inside(name string) *Step {
 	return nil
 }
 
-// hint returns advice about a reference from outside of a group to a step in the group. It returns ""
-// if no group of w contains a step with the given name.
+// hint returns advice about a reference from outside of a group to a step in the group. It returns
+// "" if no group of w contains a step with the given name.
 func (w *Workflow) hint(name string) string {
 	if w == nil {
 		return ""
@@ -99,8 +99,8 @@ func (w *Workflow) hint(name string) string {
 	return fmt.Sprintf(" It is inside of group %q. From outside only the outputs of a group can be used: write output \"NAME\" { value = step.%s.output... } in the group, and group.%s%s.output.NAME here.", g.Name, name, g.Name, instanceKey(g))
 }
 
-// referenceTo returns the expression ROOT.NAME. The parameter `at` is the position of the expression in
-// messages.
+// referenceTo returns the expression ROOT.NAME. The parameter `at` is the position of the
+// expression in messages.
 func referenceTo(at hcl.Range, root, name string) *eval.Expr {
 	return &eval.Expr{Range: at, Syntax: &hclsyntax.ScopeTraversalExpr{SrcRange: at, Traversal: hcl.Traversal{
 		hcl.TraverseRoot{Name: root, SrcRange: at}, hcl.TraverseAttr{Name: name, SrcRange: at},
@@ -161,9 +161,9 @@ func (w *Workflow) outerStep(name string) *Workflow {
 	return nil
 }
 
-// EachAround returns the innermost group with for_each that contains the steps of w. Such a step can
-// use each of this group, unless the step has for_each itself. EachAround returns nil if there is no
-// such group.
+// EachAround returns the innermost group with for_each that contains the steps of w. Such a step
+// can use `each` of this group, unless the step has for_each itself. EachAround returns nil if
+// there is no such group.
 func (w *Workflow) EachAround() *Workflow {
 	for ; w.Outer != nil; w = w.Outer {
 		if w.Holder.Each() {
@@ -182,8 +182,9 @@ func (w *Workflow) keyBit() uint64 {
 	return 1 << depth
 }
 
-// GroupsWithoutKey returns the groups with for_each around the steps of w whose each.key the
-// expression c does not use, innermost first. The parameter c must be an expression of w.
+// GroupsWithoutKey returns groups around the steps of w, innermost first. It returns a group if the
+// group has for_each, and if the expression c does not use each.key of this group. The parameter c
+// must be an expression of w.
 func (w *Workflow) GroupsWithoutKey(c *eval.Compiled) []*Workflow {
 	var out []*Workflow
 	for g := w.EachAround(); g != nil; g = g.Outer.EachAround() {
@@ -194,9 +195,9 @@ func (w *Workflow) GroupsWithoutKey(c *eval.Compiled) []*Workflow {
 	return out
 }
 
-// StepAround returns NAME if the name of a hidden variable is step.NAME or group.NAME. Such a variable
-// holds the value of a step or group outside of the group that has the variable. For any other name,
-// StepAround returns false.
+// StepAround returns NAME if the name of a hidden variable is step.NAME or group.NAME. Such a
+// variable holds the value of a step or group outside of the group that has the variable. For any
+// other name, StepAround returns false.
 func StepAround(variable string) (string, bool) {
 	word, name, ok := strings.Cut(variable, ".")
 	return name, ok && (word == "step" || word == "group")
@@ -204,8 +205,8 @@ func StepAround(variable string) (string, bool) {
 
 // around handles the reference t in a group, if t refers to a value that is declared outside of the
 // group. It adds a hidden variable to the group, and changes t to a reference to this variable. The
-// result `handled` is false if t refers to a value of the group itself, or to no value. The result `ok`
-// is false after an error.
+// result `handled` is false if t refers to a value of the group itself, or to no value. The result
+// `ok` is false after an error.
 func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
 	g := ns.of
 	if g == nil || g.Outer == nil {
@@ -269,8 +270,8 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// holds reports whether the group w takes the value t from its surroundings, with all attributes that
-// t uses. The parameter `name` is the name of the hidden variable that would hold the value.
+// holds reports whether the group w takes the value t from its surroundings, with all attributes
+// that t uses. The parameter `name` is the name of the hidden variable that would hold the value.
 func (w *Workflow) holds(name string, t *taken) bool {
 	old, ok := w.taken[name]
 	if !ok || old.fields == nil {
@@ -284,8 +285,8 @@ func (w *Workflow) holds(name string, t *taken) bool {
 	return true
 }
 
-// notInGroup reports an error for a line of the console that refers to the value t, and returns true.
-// The run of the group g does not have the value, because no expression in the group uses it.
+// notInGroup reports an error for a line of the console that refers to the value t, and returns
+// true. The run of the group g does not have the value, because no expression in the group uses it.
 func (d referenceDecoder) notInGroup(g *Workflow, t *taken) bool {
 	what := t.root + "." + t.name
 	for _, f := range sorted.Keys(t.fields) {
@@ -295,9 +296,9 @@ func (d referenceDecoder) notInGroup(g *Workflow, t *taken) bool {
 	return true
 }
 
-// eachOfGroup checks the reference each.NAME in a group. It returns the same
-// two results as its caller. If the reference is to the key of a group, eachOfGroup adds the group to
-// c.GroupKeys.
+// eachOfGroup checks the reference each.NAME in a group. Its two results mean the same as the
+// results of the method `around`. If the reference is to the key of a group, eachOfGroup adds the
+// group to c.GroupKeys.
 func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name string, ns *names, a allow) (ok, handled bool) {
 	holder := ns.of.EachAround()
 	if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {

@@ -158,10 +158,10 @@ func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	return v, nil
 }
 
-// A KeptLocal is a cached local value with the cost of its computation. This cost
-// counts for each evaluation that uses the value, even if the value is in the cache.
-// Otherwise an expression could fail on an engine that must compute the value, and
-// succeed on an engine that has the value in its cache.
+// A KeptLocal is a cached local value with the cost of its computation. This cost counts for each
+// evaluation that uses the value, even if the value is in the cache. If the cost did not count
+// then, an expression could fail on an engine that must compute the value, and succeed on an engine
+// that has the value in its cache.
 type KeptLocal struct {
 	value cty.Value
 	metered.Spent

@@ -25,8 +25,8 @@ func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value,
 // pushHidden replaces the whole detail, because it may contain a sensitive text in a changed
 // form.
 func pushHidden(r *report.Reporter, d *hcl.Diagnostic) {
-	// The method `HCL` of the Reporter adds suggestions to the detail of d. A suggestion may contain
-	// sensitive texts, too. So add the suggestions first, and hide the texts afterwards.
+	// The method `HCL` of the Reporter adds suggestions to the detail of d. A suggestion may
+	// contain sensitive texts, too. So add the suggestions first, and hide the texts afterwards.
 	one := &report.Reporter{}
 	one.HCL(hcl.Diagnostics{d})
 	for _, out := range one.List {

@@ -9,8 +9,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Scope holds the values to which an expression can refer. An evaluation changes only the
-// fields Memo and Allowance.
+// A Scope holds the values to which an expression can refer. An evaluation changes only the data to
+// which the fields Memo, Allowance and Event point. It also keeps the decoded form of Vars in
+// memory, together with Vars.
 type Scope struct {
 	Run  RunInfo
 	Vars value.Value // object of all variables by name
@@ -21,9 +22,9 @@ type Scope struct {
 
 	Each    *EachItem // values of each.*; nil = not in an instance of a for_each step
 	Self    *Self     // values of self.*; nil = the expression cannot use self.*
-	Failure *Failure  // values of failure.*; nil = the expression is not in compensate
-	// Values of event.*; nil = the expression is not in on_event. Only one goroutine at a time may use
-	// an Event.
+	Failure *Failure  // values of failure.*; nil = the expression cannot use failure.*
+	// Values of event.*; nil = the expression is not in an on_event or reset_on block. Only one
+	// goroutine at a time may use an Event.
 	Event *Event
 
 	// Memo caches decoded values between the evaluations of one run; nil = no
@@ -74,8 +75,9 @@ type EachItem struct {
 	Value value.Value
 }
 
-// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In other
-// expressions of a step with a repeat block, only Previous and Collected are set.
+// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In the output
+// of catch, only the fields for self.error are set. In other expressions of a step with a repeat
+// block, only Previous and Collected are set.
 type Self struct {
 	Input value.Value
 	// Arguments that the step gave to a declared action, if the run has stored them; null = the
@@ -100,7 +102,8 @@ type Failure struct {
 	Message string
 }
 
-// An Event holds the values of event.*. They describe the event that may start a run.
+// An Event holds the values of event.*. They describe the sent event that may start a run or reset
+// a goal.
 type Event struct {
 	ID   string
 	Type string
@@ -108,7 +111,7 @@ type Event struct {
 	Data value.Value
 
 	// The size of Data (load), and the value of event.* (kept). One event can start many runs, so
-	// the first evaluation stores both here for the next evaluations.
+	// the first evaluation stores the size and the value here for the next evaluations.
 	load value.Load
 	kept cty.Value
 }

@@ -17,7 +17,7 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // returns the value of each, self, failure, args, run or event
+	root(name string) (cty.Value, error) // returns the value of `each`, `self`, `failure`, `args`, `run` or `event`
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// mustCharge returns whether the caller must add the cost of the cached local l to the cost of
@@ -32,7 +32,7 @@ type runWorld struct {
 	ev   *Evaluator
 	s    *Scope    // values of the run; nil = no values are available
 	self int       // index of the step that self.* describes
-	c    *Compiled // expression that is evaluated; it says whether self.previous and self.collected are needed
+	c    *Compiled // expression that is evaluated; it says which attributes of `self` are needed; nil = not known
 	// locals holds the locals that this evaluation has used. So the evaluation computes a local
 	// only once, even if several other locals use it.
 	locals map[*Local]KeptLocal
@@ -181,8 +181,8 @@ func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 // ErrorType is the type of step.NAME.error.
 var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String, "data": cty.DynamicPseudoType})
 
-// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. The parameter `out` is the
-// type of the output.
+// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. The parameter `out` is
+// the type of the output.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	output, err := decodeOutput(r.Output, out)
 	if err != nil {
@@ -318,10 +318,12 @@ func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
 	return e.kept, nil
 }
 
-// selfValue returns the value of self for the expression that is evaluated. It makes self.input,
-// self.previous and self.collected only if the expression uses them. Collected values may be large.
-// The input of a step may use self.previous and self.collected, and to make self.input the input of
-// the step may have to be evaluated: without this rule, the evaluation would never end.
+// selfValue returns the value of `self` for the expression that is evaluated. It makes self.input,
+// self.previous and self.collected only if the expression uses them. One reason is that collected
+// values may be large. The other reason is that an evaluation must end. To make self.input,
+// selfInput may have to evaluate the input of the step. This input may use self.previous and
+// self.collected. If selfValue made self.input for such an input, the input would be evaluated
+// again, without end.
 func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	shape := w.ev.Steps[w.self]
 	attrs, err := selfParts(s, shape)
@@ -359,9 +361,9 @@ func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
-// SelfValue returns the value of self in a run, without self.previous and self.collected. The field
-// Self of the scope s must not be nil. The parameter `shape` describes the step: it holds the types
-// of the input and the output.
+// SelfValue returns the value of `self` in a run, without self.previous and self.collected. The
+// field Self of the scope s must not be nil. The parameter `shape` describes the step: it holds the
+// types of the input and the output.
 func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
 	attrs, err := selfParts(s, shape)
 	if err != nil {
@@ -373,7 +375,8 @@ func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
-// selfParts returns the attributes of self that need no evaluation of another expression.
+// selfParts returns the attributes of `self` that need no evaluation of another expression. It
+// leaves out self.previous and self.collected.
 func selfParts(s *Scope, shape StepShape) (map[string]cty.Value, error) {
 	out := cty.NullVal(value.PlainType(shape.Out))
 	if s.Self.OutputKnown {
@@ -388,8 +391,8 @@ func selfParts(s *Scope, shape StepShape) (map[string]cty.Value, error) {
 }
 
 // ErrOwnInput says that an expression in the input of a step uses self.input. Package decl refuses
-// such an expression. If it came to an evaluation nevertheless, the evaluation would never end, and
-// the process would die. So the evaluation returns this error.
+// such an expression. ErrOwnInput is a second protection: without it, the evaluation of such an
+// expression would never end, and the process would die.
 var ErrOwnInput = errors.New("self.input cannot be used in the input of its own step")
 
 // selfInput returns the value of self.input. If the step calls a declared action and the run has

@@ -12,11 +12,11 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A canonicalWriter checks JSON against a shape and writes the canonical form of the JSON, in one pass
-// and without building a tree. A canonicalWriter handles only the common case. It gives up (its method
-// returns false) if a value must be converted, or if the JSON has an error. Then the general
-// evaluator (package eval) converts the value or reports the error. If a canonicalWriter does not give up,
-// it writes the same bytes as the general evaluator.
+// A canonicalWriter checks JSON against a shape and writes the canonical form of the JSON, in one
+// pass and without building a tree. A canonicalWriter handles only the common case. It gives up
+// (its method returns false) if a value must be converted, or if the JSON has an error. Then the
+// general evaluator (package eval) converts the value or reports the error. If a canonicalWriter
+// does not give up, it writes the same bytes as the general evaluator.
 type canonicalWriter struct {
 	value.Lexer
 	out   []byte   // canonical JSON written so far
@@ -29,8 +29,8 @@ type canonicalWriter struct {
 }
 
 // Canonical checks the JSON text in raw against the shape sh, and returns the canonical form of the
-// text. The result `ok` is false if sh is nil, or if the general evaluator must convert the value or
-// report an error.
+// text. The result `ok` is false if sh is nil, or if the general evaluator must convert the value
+// or report an error.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
@@ -43,9 +43,9 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. It returns false if the general evaluator must copy the value. If `hidden`
-// is true, the value is inside of a part that is already marked as sensitive. Then the method
-// does not mark the parts of the value once more.
+// value copies one value. It returns false if the general evaluator must copy the value. If
+// `hidden` is true, the value is inside of a part that is already marked as sensitive. Then the
+// method does not mark the parts of the value once more.
 func (c *canonicalWriter) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -105,8 +105,9 @@ func (c *canonicalWriter) numeral() bool {
 	return ok
 }
 
-// shortNumber is the largest length, in bytes, of a number that appendNumber copies without parsing.
-// The general evaluator keeps more digits than that, so it would lose no digit either.
+// shortNumber is the largest length, in bytes, of a number that appendNumber copies without
+// parsing. The general evaluator loses no digit of such a number either, so both results are the
+// same.
 const shortNumber = 100
 
 // appendNumber appends a number to the slice `out`, in the form that value.NumberText returns.
@@ -211,9 +212,9 @@ func (c *canonicalWriter) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.Take(':')
 }
 
-// attribute copies the value of one attribute of an object or map. The result `keep` is false if the
-// shape does not have the attribute; then the caller removes the attribute. The result `ok` is false
-// if the general evaluator must copy the value.
+// attribute copies the value of one attribute of an object or map. The result `keep` is false if
+// the shape does not have the attribute; then the caller removes the attribute. The result `ok` is
+// false if the general evaluator must copy the value.
 func (c *canonicalWriter) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:

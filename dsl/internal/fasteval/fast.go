@@ -16,11 +16,11 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An Expr is a compiled expression. It reads the JSON bytes of the values to which the
-// expression refers. An Expr is a constant, a reference, a template, an object, a list, a
-// comparison or a logical operation. If anything is unusual, it gives no result. Then the general
-// evaluator (package eval) evaluates the expression. If an Expr gives a result, the general evaluator
-// would give the same result.
+// An Expr is a compiled expression. It reads the JSON bytes of the values to which the expression
+// refers. An Expr is a constant, a reference, a template, an object, a list, a comparison or a
+// logical operation. If anything is unusual, an Expr gives no result. Then the general evaluator
+// (package eval) evaluates the expression. If an Expr gives a result, the general evaluator would
+// give the same result.
 type Expr struct {
 	kind  exprKind   // kind of the expression; it decides which of the following fields are used
 	json  []byte     // canonical JSON of a constant; for a part of a template, the bytes inside of the string
@@ -36,7 +36,9 @@ type Expr struct {
 // which refers twice to a third. Without a limit, each such local doubles the number of nodes.
 const maxNodes = 200
 
-// smallLocal is a size of JSON in bytes. eval.checkSize accepts every local of at most this size.
+// smallLocal is a size of JSON, in bytes. The function checkSize of package eval accepts every
+// local of at most this size. The general evaluator calls checkSize, so it must evaluate an
+// expression with a larger local.
 const smallLocal = 64 << 10
 
 type exprKind uint8
@@ -50,9 +52,9 @@ const (
 	kindOperation
 )
 
-// Compile compiles the expression e of a step. The parameter `self` is the index of the step, and the
-// parameter `to` is the shape that the result must have. The parameter `effort` limits the cost of
-// compiling. Compile returns nil if the general evaluator must evaluate e.
+// Compile compiles the expression e of a step. The parameter `self` is the index of the step, and
+// the parameter `to` is the shape that the result must have. The parameter `effort` limits the cost
+// of compiling. Compile returns nil if the general evaluator must evaluate e.
 func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
@@ -62,8 +64,8 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	return x.compile(e.Syntax, to)
 }
 
-// compile compiles an expression. The result of the expression must have the shape `to`. The
-// method `fast` returns nil if the general evaluator must evaluate the expression.
+// compile compiles an expression. The result of the expression must have the shape `to`. The method
+// `compile` returns nil if the general evaluator must evaluate the expression.
 func (x *Context) compile(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
@@ -121,8 +123,8 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	return d
 }
 
-// of compiles each of the given expressions, and appends the compiled expressions to d.parts.
-// It returns d, or nil if it cannot compile one of the expressions.
+// The method `of` compiles each expression in the parameter `list`, and appends the compiled
+// expressions to d.parts. It returns d, or nil if it cannot compile one of the expressions.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.compile(e, to)
@@ -149,8 +151,8 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 		return nil
 	}
 	d := &Expr{kind: kindConstant, json: out.JSON(), shape: to}
-	// Encode has written the canonical form. So Canonical refuses these bytes only if the value does
-	// not fit the shape.
+	// Encode has written the canonical form. So Canonical refuses these bytes only if the value
+	// does not fit the shape.
 	if to.kind != schema.KindAny {
 		if _, ok := Canonical(to, d.json); !ok {
 			return nil
@@ -475,7 +477,8 @@ func (d *Expr) truth(x *Context, c *canonicalWriter) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	// Remove the operands. The bytes in the variable `buf` stay valid until the next write to c.out.
+	// Remove the operands. The bytes in the variable `buf` stay valid until the next write to
+	// c.out.
 	c.out = c.out[:at]
 	a, b := buf[0], buf[1]
 	switch d.op {

@@ -190,8 +190,9 @@ func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 	return value.PathStep{}, false
 }
 
-// find reads the value to which r refers. The result `ok` is false if the general evaluator must read
-// the value: for example, because the value is missing, or because only a part of it is sensitive.
+// find reads the value to which r refers. The result `ok` is false if the general evaluator must
+// read the value: for example, because the value is missing, or because only a part of it is
+// sensitive.
 func (r *reference) find(x *Context) (f finding, ok bool) {
 	if x.Scope == nil {
 		return finding{}, false

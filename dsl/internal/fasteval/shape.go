@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Shape describes a type for a canonicalWriter, which checks JSON against the Shape. Some types have no
-// Shape, because a canonicalWriter cannot produce their canonical form. An example is a set: its elements
-// must be sorted, and duplicates removed.
+// A Shape describes a type for a canonicalWriter, which checks JSON against the Shape. Some types
+// have no Shape, because a canonicalWriter cannot produce their canonical form. An example is a
+// set: its elements must be sorted, and duplicates removed.
 type Shape struct {
 	kind   schema.Kind  // kind of the type, such as list or object
 	elem   *Shape       // shape of the elements of a list or map
@@ -35,7 +35,7 @@ type shapeField struct {
 // hidden reports whether the whole value of the attribute is always sensitive.
 func (f *shapeField) hidden() bool { return f.sensitive || f.shape.hide }
 
-// Anything is the shape of the type any: each JSON value has this shape.
+// Anything is the shape of the type `any`: each JSON value has this shape.
 var Anything = &Shape{kind: schema.KindAny}
 
 // ShapeOf returns the shape of a type of an agent's schema; nil if the type has no shape.

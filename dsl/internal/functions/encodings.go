@@ -100,8 +100,9 @@ var (
 	})
 )
 
-// A textEncoding converts texts to bytes and back. Both of its functions return false if the
-// encoding cannot hold the text, or if the bytes are not valid in it.
+// A textEncoding converts texts to bytes and back. The function `encode` returns false if the text
+// has a character that the encoding does not have. The function `decode` returns false if the bytes
+// are not valid in the encoding.
 type textEncoding struct {
 	encode func(string) ([]byte, bool)
 	decode func([]byte) (string, bool)

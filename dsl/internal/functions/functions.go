@@ -17,8 +17,8 @@ import (
 var errSecretPosition = errors.New("secret() cannot be evaluated here")
 
 // Table returns the functions that a module can call, by name. The result of each function depends
-// only on its arguments and on rd. For example, file() and env() return results that rd already
-// holds: they read no file and no environment variable.
+// only on its arguments and on rd. For example, file() and env() return results that are already in
+// rd: these functions read no file and no environment variable.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	maps.Copy(f, readers(rd))
@@ -90,8 +90,9 @@ func pureFunctions() map[string]function.Function {
 	return f
 }
 
-// limited returns a function that calls f, but refuses format strings with a width of more than
-// three digits. The library would allocate as many bytes as the width says.
+// limited returns a function that calls f, but refuses a format string with a width or precision of
+// more than three digits, or with the sign * in their place. The library would allocate as many
+// bytes as the width says.
 func limited(f function.Function) function.Function {
 	params := f.Params()
 	return function.New(&function.Spec{

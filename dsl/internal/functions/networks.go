@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// network parses an address range, which is the first argument of a call, and returns it.
+// network parses the first argument of a call, which is an address range, and returns the range.
 func network(prefix cty.Value) (*net.IPNet, error) {
 	_, n, err := net.ParseCIDR(prefix.AsString())
 	if err != nil {

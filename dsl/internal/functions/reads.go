@@ -23,8 +23,8 @@ type Reads struct {
 	sets  map[[2]string]cty.Value // results of fileset, by directory and pattern
 }
 
-// Literal holds the names of the functions that read files or the environment when the definition is
-// loaded. The number says how many arguments, from the first one on, must be literal strings.
+// Literal holds the names of the functions that read files or the environment when the definition
+// is loaded. The number says how many arguments, from the first one on, must be literal strings.
 var Literal = literalArguments()
 
 func literalArguments() map[string]int {

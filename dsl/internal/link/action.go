@@ -101,8 +101,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 	}
 }
 
-// narrow converts the reply v to ty, the type in output_type. If an attribute in output_type does
-// not have optional(), this attribute must not be null: otherwise narrow returns an error.
+// narrow converts the reply v to ty, the type in output_type. It returns an error if v does not fit
+// ty, or if an attribute is null that does not have optional() in output_type.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {
@@ -133,8 +133,8 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 	return func(code string) bool { return set[code] }
 }
 
-// limits returns the default settings of a step or undo that calls the action a. The parameter `base`
-// holds the defaults of the language. If a is nil, limits returns base.
+// limits returns the default settings of a step or undo that calls the action a. The parameter
+// `base` holds the defaults of the language. If a is nil, limits returns base.
 func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
 		base.Timeout = a.form.decl.Timeout
@@ -142,9 +142,9 @@ func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 	return base
 }
 
-// sent returns a function that computes the input which the engine sends to the agent. The parameter
-// `given` is a function that computes the arguments in the workflow. For an action of the plugin, the
-// arguments are the input, so the method `sent` returns the function `given`.
+// sent returns a function that computes the input which the engine sends to the agent. The
+// parameter `given` is a function that computes the arguments in the workflow. For an action of the
+// plugin, the arguments are the input, so the method `sent` returns the function `given`.
 func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	f := a.form
 	if f == nil {
@@ -164,9 +164,9 @@ func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 }
 
 // reply returns the function for the field Output of noun.Action, for a declared action. The
-// function checks a reply of the used action against the schema and against the fail_when blocks,
-// and returns the declared output. The parameter `fields` describes the declared output, and the
-// parameter `wanted` is the type of the step's output.
+// function checks a reply of the plugin's action against the schema and against the fail_when
+// blocks, and returns the declared output. The parameter `fields` describes the declared output,
+// and the parameter `wanted` is the type of the step's output.
 func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) (value.Value, error) {
 	raw := ReplyFunc(f.used.schema.Outputs, f.used.out, f.used.out)
 	return func(json []byte) (value.Value, error) {
@@ -214,7 +214,7 @@ func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
 }
 
 // value evaluates the attribute `result` of the action block, and returns its value. If the block
-// does not have this attribute, value returns the reply of the used action.
+// does not have this attribute, value returns the reply of the plugin's action.
 func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
 	if e := f.decl.Result; e != nil {
 		return f.ev.Run(e.Compiled, s, 0)
@@ -224,7 +224,7 @@ func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
 
 var errNullResult = errors.New("a value is required, this is null")
 
-// conform converts v to ty and returns it. The parameter `v` is the value of the attribute
+// conform converts v to ty and returns the result. The parameter `v` is the value of the attribute
 // `result`. The method `conform` also fills in the defaults of the declared output. It returns an
 // error if v is null or does not fit ty.
 func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
@@ -251,8 +251,8 @@ var replyNeeds = []string{"run", "seq", "status"}
 // replyStatuses holds every status that a reply of a run can have.
 var replyStatuses = []string{"accepted", "started", "parked", "compensation_failed", "succeeded", "failed", "compensated", "cancelled"}
 
-// replySinks finds the actions that take replies of runs. It reports nothing: an agent without such an
-// action is valid.
+// replySinks finds the actions that take replies of runs. It reports nothing: an agent without such
+// an action is valid.
 func replySinks(l *linker) *noun.ReplySinks {
 	out := &noun.ReplySinks{Take: map[string]map[string]*noun.ReplySink{}, Refused: map[string]map[string]string{}}
 	for _, name := range sorted.Keys(l.agents) {
@@ -277,8 +277,8 @@ func replySinks(l *linker) *noun.ReplySinks {
 	return out
 }
 
-// untouched returns an action of the agent. In contrast to linker.action, it does not count the action
-// as used by the module, and reports nothing.
+// untouched returns an action of the agent. In contrast to linker.action, it does not count the
+// action as used by the module, and reports nothing.
 func (la *linkedAgent) untouched(name string) (*linkedAction, error) {
 	if a := la.linked(name); a != nil {
 		if a.broken {

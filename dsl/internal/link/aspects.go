@@ -20,8 +20,9 @@ import (
 
 // A printer writes the parts of a step as text. Two definitions that give the same text for a part
 // count as equal in this part. So the text of an expression also contains the texts of its locals.
-// White space between the tokens of an expression, the order of attributes, and comments do not change
-// the text. White space inside of a quoted string or heredoc changes it: "a  b" is not "a b".
+// White space between the tokens of an expression, the order of attributes, and comments do not
+// change the text. White space inside of a quoted string or heredoc changes it: "a  b" is not "a
+// b".
 type printer struct {
 	m *decl.Module
 	b strings.Builder
@@ -62,9 +63,9 @@ func actionText(m *decl.Module, a *linkedAction) string {
 		return ""
 	}
 	if a.child != nil {
-		// The text does not contain the steps of the child, because a child run that has started keeps
-		// its definition. The workflow of a group has the name of the group, and a new name of a step
-		// does not count as a change.
+		// The text does not contain the steps of the child, because a child run that has started
+		// keeps its definition. The workflow of a group has the name of the group, and a new name
+		// of a step does not count as a change.
 		if a.child.decl.Outer != nil {
 			return "group"
 		}
@@ -134,8 +135,9 @@ func (p *printer) attr(name string, e *eval.Expr) {
 	p.b.WriteString(";")
 }
 
-// expr writes an expression and the locals on which it depends. If one of them calls file() or a
-// similar function, expr also writes a checksum of everything that the module has read.
+// expr writes an expression and the locals on which it depends. If the expression or one of these
+// locals calls file() or a similar function, expr also writes a checksum of everything that the
+// module has read.
 func (p *printer) expr(e *eval.Expr) {
 	p.source(e)
 	var locals []*eval.Local

@@ -43,7 +43,8 @@ func (b *bind) deployed(assigned []noun.Assignment) (value.Value, diag.Diagnosti
 	return b.some(outside, assigned)
 }
 
-// some gives values to the variables in the map `wanted`, and returns them as one object.
+// The method `some` gives values to the variables in the map `wanted`, and returns them as one
+// object.
 func (b *bind) some(wanted map[string]*decl.Variable, assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Blocks: b.blocks}
 	for n, src := range b.sources {
@@ -97,8 +98,8 @@ func sourceOf(a noun.Assignment) string {
 	return a.Source
 }
 
-// assignmentError adds an error about an assignment to r. If the assignment is in a values file, the error
-// contains the position of the assignment.
+// assignmentError adds an error about an assignment to r. If the assignment is in a values file,
+// the error contains the position of the assignment.
 func assignmentError(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
@@ -230,8 +231,9 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	return out
 }
 
-// rulesOf returns the rules of a variable. It leaves out conditions that cannot become rules, such as
-// those with a variable that is not part of the input.
+// rulesOf returns the rules of a variable. A variable that is sensitive, or declared outside of
+// workflows, has no rules. Of the other variables, rulesOf leaves out a condition that cannot
+// become a rule, for example because it refers to a variable without rules.
 func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule) {
 	if v.Deployment || v.Sensitive {
 		return nil
@@ -253,7 +255,8 @@ func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule
 	return out
 }
 
-// plainMessage returns the error_message if it is a text without references.
+// plainMessage returns the text of error_message. If error_message has references or cannot be
+// evaluated, plainMessage returns a general text.
 func plainMessage(c *decl.Condition) string {
 	if len(c.Message.Syntax.Variables()) == 0 {
 		if v, diags := c.Message.Syntax.Value(nil); !diags.HasErrors() {

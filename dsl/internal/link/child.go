@@ -18,12 +18,13 @@ import (
 )
 
 // A childLinker links steps that start child runs. It first links the workflow of the child. After
-// that it treats the workflow like an action: the variables of the workflow are the arguments of the
-// action, and the outputs of the workflow are the output of the action.
+// that it treats the workflow like an action: the variables of the workflow are the arguments of
+// the action, and the outputs of the workflow are the output of the action.
 type childLinker struct{ *workflowLinker }
 
-// maxLinked limits the number of workflows of a definition. The workflows of libraries count, too. If
-// a module uses a library under several names, its workflows count once for each name.
+// maxLinked limits the number of workflows of a definition. The workflows of libraries count, too.
+// If a module uses a library under several names, the workflows of the library count once for each
+// name.
 const maxLinked = 20_000
 
 // action links the workflow of a child run and returns it in the form of an action.
@@ -70,7 +71,7 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 }
 
 // group links the workflow of a group and returns it in the form of an action. The group can read
-// values of the workflow around it. In the group, they have the same types.
+// values of the workflow around it. In the group, these values have the same types.
 func (l childLinker) group(s *decl.Step) *linkedAction {
 	if s.Child.Workflow == nil {
 		return nil
@@ -153,8 +154,8 @@ func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 
 // undo returns the undo of a step with a child run: the child run undoes its own steps. The engine
 // finds the child run by the idempotency key of the call. If the child run does not exist yet, the
-// undo creates it, and the child run begins no step. For this purpose the undo has the same input as
-// the call. The second result holds the settings of the undo.
+// undo creates it, and the child run begins no step. For this purpose the undo has the same input
+// as the call. The second result holds the settings of the undo.
 func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	base := undoDefaults()
 	base.Timeout = noun.ChildTimeout
@@ -175,8 +176,8 @@ func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 }
 
 // undoable reports an error if the engine could not undo the child run of a step. A workflow with a
-// single step may leave out the undo of this step, because no later step can fail. But a child run of
-// this workflow must turn back with its parent. So the single step needs a compensate block, or
+// single step may leave out the undo of this step, because no later step can fail. But a child run
+// of this workflow must turn back with its parent. So the single step needs a compensate block, or
 // compensation = "none". The parameter `later` is true if the step s is after the pivot.
 func (l childLinker) undoable(s *linkedStep, later bool) {
 	if s.action == nil || s.action.child == nil || later || s.noun == nil || s.noun.Undo == nil || s.decl.Undo != nil || len(l.decl.Index) == 1 && l.decl.Outer == nil {
@@ -320,8 +321,8 @@ func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 }
 
 // given returns the values of all variables as one object, like the method `values`. The map `vals`
-// holds the given values. A variable that is not in `vals` has its default. The method returns an error
-// if a variable has no value, or if a validation fails.
+// holds the given values. A variable that is not in `vals` has its default. The method returns an
+// error if a variable has no value, or if a validation fails.
 func (b *bind) given(vals map[string]cty.Value) (value.Value, error) {
 	all := make(map[string]cty.Value, len(b.decls))
 	for name, v := range b.decls {

@@ -158,8 +158,8 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes returns, with their positions, those error codes in the list e that are known before a
-// run.
+// writtenCodes returns, with their positions, those error codes in the list e that are known before
+// a run.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {
@@ -190,7 +190,7 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	if l.decl.Outer != nil {
-		return // this is a group: the workflow around it checks the retry block, which applies to both
+		return // this is a group: it uses the retry block of the workflow around it, which checks the block
 	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {

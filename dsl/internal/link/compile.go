@@ -66,9 +66,9 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 	}
 }
 
-// valueFunc returns a ValueFunc that evaluates the expression e. If `accept` is not nil, it checks
-// and converts each result. If the parameter `whole` is true, the whole result is marked as
-// sensitive.
+// valueFunc returns a ValueFunc that evaluates the expression e. If the function `accept` is not
+// nil, it checks and converts each result. If the parameter `whole` is true, the whole result is
+// marked as sensitive.
 func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) noun.ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
 		if accept != nil {
@@ -99,10 +99,10 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 
 // arguments checks the arguments in the source (`args`) against the arguments in the schema
 // (`specs`). It returns the compiled arguments. The parameter `at` is the position for errors about
-// missing arguments, and the parameter `title` is the name of the action in messages. The
-// parameter `byKey` is true if the call is an undo by key. An undo by key may run without the step's
-// output, and then leaves out the arguments that depend on self.output. So an error is reported if
-// the action requires such an argument.
+// missing arguments, and the parameter `title` is the name of the action in messages. The parameter
+// `byKey` is true if the call is an undo by key. An undo by key may run without the step's output,
+// and then leaves out the arguments that depend on self.output. So the method `arguments` reports
+// an error if the action requires such an argument.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
@@ -168,7 +168,8 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			// ReadyOf returns nil if v cannot be encoded. Then each evaluation in a run reports the error.
+			// ReadyOf returns nil if v cannot be encoded. Then each evaluation in a run reports the
+			// error.
 			out.Ready = argument.ReadyOf(a.Name, v)
 		}
 	case value.IsPlain(a.Name):

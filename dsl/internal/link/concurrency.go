@@ -18,8 +18,8 @@ func priorityOf(v cty.Value) (int, error) {
 	return value.WholeNumber(v, noun.MinPriority, noun.MaxPriority)
 }
 
-// roomOf converts a value to the limit of a concurrency block.
-func roomOf(v cty.Value) (int, error) {
+// limitNumberOf converts a value to the limit of a concurrency block.
+func limitNumberOf(v cty.Value) (int, error) {
 	if v.ContainsMarked() {
 		return 0, errors.New("a limit is shown, so it cannot be computed from a sensitive value")
 	}
@@ -33,7 +33,7 @@ func concurrencyOf(l *workflowLinker) *noun.Concurrency {
 		return nil
 	}
 	c := &noun.Concurrency{Reject: l.decl.RejectsWhenFull}
-	c.Limit = exprFunc(l, b.Attr("limit"), "concurrency.limit", cty.Number, roomOf)
+	c.Limit = exprFunc(l, b.Attr("limit"), "concurrency.limit", cty.Number, limitNumberOf)
 	if e := b.Attr("key"); e != nil {
 		if l.check(e).ContainsMarked() {
 			l.Errorf(e.Range, "Sensitive value in key", "concurrency.key is stored in clear and shown, so it cannot hold a sensitive value.")

@@ -10,10 +10,10 @@ import (
 )
 
 // confidential reports whether a run of the workflow may contain sensitive values, even if no
-// variable is sensitive. It returns true in three cases: an expression calls secret() or
-// sensitive(); an output of the workflow is sensitive; the schema of an action declares an
-// output, or an argument that the workflow gives, as sensitive. Locals outside of workflows
-// count even if they are not used.
+// variable is sensitive. It returns true in four cases. An expression calls secret() or
+// sensitive(). An output of the workflow is sensitive. The schema of an action declares an output,
+// or an argument that the workflow gives, as sensitive. The workflow of a child run is
+// confidential. Locals outside of workflows count even if they are not used.
 func confidential(l *workflowLinker) bool {
 	d := l.decl
 	if blockHides(d.Block) {
@@ -54,7 +54,7 @@ func confidential(l *workflowLinker) bool {
 }
 
 // hides reports whether the schema of an action declares an output, or one of the given arguments,
-// as sensitive. For a declared action, it also returns true if the schema of the used action
+// as sensitive. For a declared action, it also returns true if the schema of the plugin's action
 // declares such an output or argument, or if the action block calls secret() or sensitive().
 func hides(a *linkedAction, given []syntax.Arg) bool {
 	if f := a.form; f != nil && (hides(f.used, f.decl.Input) || blockHides(f.decl.Block)) {

@@ -59,8 +59,8 @@ func declaredNames(d *decl.Agent) []string {
 }
 
 // form links the action block of a declared action: it makes the schema of the action, and sets the
-// fields of a.form. The caller has set a.broken to true. The method `form` sets it to false if there
-// is no error.
+// fields of a.form. The caller has set a.broken to true. The method `form` sets a.broken to false
+// if there is no error.
 func (l actionLinker) form(a *linkedAction) {
 	before := len(l.List)
 	f := a.form
@@ -89,7 +89,7 @@ func (l actionLinker) form(a *linkedAction) {
 	a.result(wl, reply)
 	a.codes(wl)
 	var err error
-	// Repeat this, because hideArguments may have marked arguments as sensitive.
+	// Make the specs again, because hideArguments may have marked arguments as sensitive.
 	if a.in, err = specsOf(a.schema.Inputs, d); err != nil {
 		return // cannot happen: makeSchema has made these specs without an error
 	}
@@ -106,7 +106,7 @@ func (f *actionForm) bad() bool {
 }
 
 // makeSchema sets a.schema, the schema of a declared action, and the fields of a that depend on it.
-// It makes the schema from the schema of the used action and from the action block. It returns
+// It makes the schema from the schema of the plugin's action and from the action block. It returns
 // false after an error.
 func (l actionLinker) makeSchema(a *linkedAction) bool {
 	d, used := a.form.decl, a.form.used
@@ -182,9 +182,9 @@ func specsOf(fields []schema.Field, d *decl.Action) (map[string]*argument.Spec, 
 	return specs, err
 }
 
-// hideArguments marks an argument of a declared action as sensitive if the action passes the
-// argument to a sensitive argument of the used action. It also sets f.keyed to true if the input
-// uses self.key.
+// hideArguments marks an argument of a declared action as sensitive if the action block passes the
+// argument to a sensitive argument of the plugin's action. It also sets f.keyed to true if the
+// input uses self.key.
 func (f *actionForm) hideArguments(a *linkedAction) {
 	for _, x := range f.decl.Input {
 		c, spec := x.Expr.Compiled, f.used.in[x.Name]
@@ -209,8 +209,9 @@ func (f *actionForm) hideArguments(a *linkedAction) {
 }
 
 // result checks the attribute `result` of a declared action against the declared output. If the
-// block does not have this attribute, it checks the parameter `reply`, the reply of the used action.
-// It marks an output as sensitive if the output may contain sensitive parts of the reply.
+// block does not have this attribute, the method `result` checks the parameter `reply`, the reply
+// of the plugin's action. The method also marks an output as sensitive if the output may contain
+// sensitive parts of the reply.
 func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 	d := a.form.decl
 	if d.Output == cty.NilType {

@@ -36,7 +36,7 @@ func (l *linker) ownScope(d *decl.Agent, f noun.ValueFunc) noun.ValueFunc {
 }
 
 // library returns the linked library of the module m. Only the first call for m links the library.
-// It reports an error if the default of a variable breaks a validation rule of the variable.
+// This call reports an error if the default of a variable breaks a validation rule of the variable.
 func (l *linker) library(m *decl.Module) *library {
 	if lib, ok := l.libraries[m]; ok {
 		return lib

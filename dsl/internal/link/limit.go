@@ -44,10 +44,11 @@ func limitOf(v cty.Value) (noun.Limit, error) {
 // errInstant says that a text is not a point in time, and shows how to write one.
 var errInstant = errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
 
-// timerFits warns if the timer of the step s can never end: a deadline passes before. It compares only
-// durations that are known before a run: the duration of the timer, and the deadlines of the step, of the
-// groups around it and of the workflow. A deadline of the workflow counts from the start of the run, and
-// a timer starts later. So a timer that is longer than this deadline cannot end in time either.
+// timerFits warns if the timer of the step s can never end, because a deadline passes earlier. It
+// compares only durations that are known before a run: the duration of the timer, and the deadlines
+// of the step, of the groups around the step, and of the workflow. A deadline of the workflow
+// counts from the start of the run, and a timer starts later. So a timer that is longer than this
+// deadline cannot end in time either.
 func (l undoLinker) timerFits(s *linkedStep) {
 	if s.timer == 0 {
 		return
@@ -72,8 +73,8 @@ func (l undoLinker) timerFits(s *linkedStep) {
 	}
 }
 
-// spanOf returns the duration that an expression states. It returns 0 if there is no expression, or if
-// its value is not known before a run, or is no duration.
+// spanOf returns the duration that an expression states. It returns 0 if there is no expression, or
+// if its value is not known before a run, or is no duration.
 func spanOf(e *eval.Expr) time.Duration {
 	if e == nil || e.Compiled == nil {
 		return 0

@@ -28,7 +28,7 @@ type lines struct {
 const lineName = "<console>"
 
 // Evaluate evaluates the expression in text and returns its value, or errors. Workflow.Evaluate
-// calls it.
+// calls this method.
 func (l lines) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: maps.Clone(l.m.Sources), Blocks: l.m.Blocks}
 	r.Sources[lineName] = []byte(text)
@@ -86,7 +86,7 @@ func (l lines) Complete(text string, inRun bool) (from int, words []string) {
 }
 
 // roots returns the texts with which a reference or a function call can begin, such as "var." and
-// "upper(". If inRun is true, they include "step.", "group." and "run.".
+// "upper(". If inRun is true, the texts include "step.", "group." and "run.".
 func (l lines) roots(inRun bool) []string {
 	names := []string{"var.", "local."}
 	if inRun {
@@ -98,8 +98,8 @@ func (l lines) roots(inRun bool) []string {
 	return names
 }
 
-// members returns the names that may follow after a reference and a dot. The parameter `path` has the
-// names of the reference, such as step, ship and output, without keys of instances.
+// members returns the names that may follow after a reference and a dot. The parameter `path` has
+// the names of the reference, such as `step`, `ship` and `output`, without keys of instances.
 func (l lines) members(path []string, inRun bool) []string {
 	root := path[0]
 	switch {
@@ -122,8 +122,9 @@ func (l lines) members(path []string, inRun bool) []string {
 }
 
 // stepMembers returns the names that may follow after a reference to a step and a dot. If the
-// parameter `group` is true, the reference begins with the word group, and otherwise with the word
-// step. The parameter `path` has the names of the reference after this word, such as ship and output.
+// parameter `group` is true, the reference begins with the word `group`. If it is false, the
+// reference begins with the word `step`. The parameter `path` has the names of the reference after
+// this word, such as `ship` and `output`.
 func (l lines) stepMembers(group bool, path []string) (names []string) {
 	isGroup := func(i int) bool { return l.w.Steps[i].Child != nil && l.w.Steps[i].Child.Group }
 	if len(path) == 0 {

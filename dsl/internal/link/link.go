@@ -26,16 +26,18 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator            // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent    // agents by name
-	known     map[string]bool            // names of the variables of all workflows
-	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
-	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without duplicates of a name
-	// true = do not use the fast evaluator. Tests set it, to compare the results with and
+	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent   // agents by name
+	known     map[string]bool           // names of the variables of all workflows
+	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none linked yet
+	// linked workflows, by name in the definition; without the workflows whose name another
+	// workflow already has
+	workflows map[string]*workflowLinker
+	// true = do not use the fast evaluator. Tests set this field, to compare the results with and
 	// without the fast evaluator.
-	undirected bool
-	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the definition,
-	// the names of the agents and workflows of this library begin with the prefix.
+	generalOnly bool
+	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the
+	// definition, the names of the agents and workflows of this library begin with the prefix.
 	prefix string
 	failed bool // true = package decl has reported errors, in the module or in a library
 }
@@ -75,10 +77,10 @@ type linkedAction struct {
 }
 
 // An actionForm is a linked action block. It turns the arguments of a declared action into the
-// input of the used action, and a reply of the used action into the declared output.
+// input of the plugin's action, and a reply of the plugin's action into the declared output.
 //
 // The expressions of the block have an Evaluator of their own with one step. This step describes
-// the call: its field In is the type of args, and its field Out is the type of the reply.
+// the call: its field In is the type of `args`, and its field Out is the type of the reply.
 type actionForm struct {
 	decl  *decl.Action
 	used  *linkedAction // action of the plugin that the declared action uses
@@ -87,12 +89,12 @@ type actionForm struct {
 	// vars replaces the variables of a run by the variables of the module that declares the agent.
 	vars     func(value.Value) value.Value
 	keyed    bool // true = the input uses self.key
-	open     bool // true = some error codes of the used action are known only in a run
+	open     bool // true = some error codes of the plugin's action are known only in a run
 	refusals []noun.Refusal
 }
 
-// linked returns the action with the given name, declared or of the plugin. It returns nil if the
-// module uses no such action.
+// linked returns the action with the given name: a declared action, or an action of the plugin. It
+// returns nil if the module uses no such action.
 func (la *linkedAgent) linked(name string) *linkedAction {
 	if a := la.declared[name]; a != nil {
 		return a
@@ -109,8 +111,8 @@ type workflowLinker struct {
 	out   *noun.Workflow   // result of linking
 	steps []*linkedStep
 	cur   int // index of the step that is being linked; -1 = none
-	// instead is the value for the field Instead of argument.List; nil = the workflow sends no
-	// notifications
+	// instead is the value for the field Instead of argument.List; nil = this is not the workflow
+	// of a notification
 	instead func(*argument.Argument, *eval.Scope) (cty.Value, bool)
 }
 
@@ -123,10 +125,12 @@ type linkedStep struct {
 	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
-	undoAction         *linkedAction  // action of the compensate block; nil = the step has no such block
-	given              noun.ValueFunc // arguments of a declared action; nil = no such action, or not linked yet
-	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
-	interval           time.Duration  // constant interval of a repeat block; 0 = none, or it depends on the run
+	undoAction         *linkedAction // action of the compensate block; nil = the step has no such block
+	// computes the arguments that the workflow gives to the call; nil = the step calls no agent,
+	// or is not linked yet
+	given    noun.ValueFunc
+	timer    time.Duration // constant duration of a timer; 0 = none, or it depends on the run
+	interval time.Duration // constant interval of a repeat block; 0 = none, or it depends on the run
 }
 
 // An argumentLinker checks the arguments of blocks and compiles them.
@@ -142,8 +146,8 @@ type stepLinker struct{ *workflowLinker }
 // An undoLinker links the undo of steps, and checks that every step with an effect has an undo.
 type undoLinker struct{ *workflowLinker }
 
-// A nullChecker finds expressions that read an attribute of an output, although the whole output may
-// be null.
+// A nullChecker finds expressions that read an attribute of an output, although the whole output
+// may be null.
 type nullChecker struct{ *workflowLinker }
 
 // docText returns the description s of an argument as the end of a message: a colon and s. It
@@ -175,7 +179,7 @@ func upperFirst(s string) string {
 // result must have. The method `fast` returns nil if only the general evaluator can evaluate the
 // expression.
 func (l *workflowLinker) fast(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
-	if l.undirected {
+	if l.generalOnly {
 		return nil
 	}
 	return fasteval.Compile(l.ev, max(l.cur, 0), e, to, l.Allowance())
@@ -224,10 +228,10 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return l.pluginAction(la, name, at, sorted.Keys(la.declared)...)
 }
 
-// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if its
-// schema is invalid, pluginAction reports an error and returns nil. The parameter `others` has more
-// names that the message may suggest, because the author of the workflow may have meant one of
-// them.
+// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if the
+// schema of the action is invalid, pluginAction reports an error and returns nil. The parameter
+// `others` has more names that the message may suggest, because the author of the workflow may have
+// meant one of them.
 func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others ...string) *linkedAction {
 	if a, ok := la.actions[name]; ok {
 		if a.broken {
@@ -271,9 +275,9 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike returns an unknown value of the type of v. If v is an object that is not sensitive as a
-// whole, an attribute of the result is sensitive if the same attribute of v has a sensitive part. For
-// any other v, the whole result is sensitive if v has a sensitive part.
+// unknownLike returns an unknown value of the type of v. If v is an object that is not sensitive as
+// a whole, an attribute of the result is sensitive if the same attribute of v has a sensitive part.
+// For any other v, the whole result is sensitive if v has a sensitive part.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())
@@ -400,9 +404,9 @@ func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	if diags.HasErrors() {
 		return // a local has an error, and the check of the local reports this error
 	}
-	bearing := eval.Calls(c.Syntax, "try", "can")
+	tolerant := eval.Calls(c.Syntax, "try", "can")
 	for _, t := range c.Refs {
-		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
+		if slices.ContainsFunc(tolerant, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
 			continue
 		}
 		_, diags := metered.Evaluate(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)
@@ -445,9 +449,9 @@ func quotedList(names []string) string {
 	return out
 }
 
-// actionWithOutput returns the action whose output caused the diagnostic d. The parameter `ty` is the
-// type of the object in the diagnostic. If this object is not the output of an action, it returns
-// nil.
+// actionWithOutput returns the action whose output caused the diagnostic d. The parameter `ty` is
+// the type of the object in the diagnostic. If this object is not the output of an action, it
+// returns nil.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
 		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)
@@ -474,7 +478,7 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 }
 
 // checkLoops checks the inner expressions of "for" expressions in e, if the collection is not known
-// before a run. The library does not evaluate these inner expressions.
+// before a run. In this case, the library does not evaluate the inner expressions.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return

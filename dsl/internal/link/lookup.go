@@ -18,9 +18,9 @@ import (
 // A lookupLinker links the attribute `lookup` of action blocks.
 type lookupLinker struct{ *linker }
 
-// lookup links the attribute `lookup` of the declared action a. The attribute names another action of
-// the agent. That action says whether a call of the action a had its effect. The parameter `names`
-// has the names of all actions of the agent.
+// lookup links the attribute `lookup` of the declared action a. The attribute names another action
+// of the agent. That action says whether a call of the action a had its effect. The parameter
+// `names` has the names of all actions of the agent.
 func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 	if d.Lookup == "" || a.broken {
 		return
@@ -37,7 +37,7 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 		other = l.pluginAction(la, d.Lookup, at)
 	}
 	if other == nil || other.broken {
-		a.broken = true // the error of the other action has been reported
+		a.broken = true // the error of the lookup has been reported
 		return
 	}
 	before := len(l.List)
@@ -74,7 +74,8 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 }
 
 // output reports an error if the output of the lookup cannot be the output of the action a. The
-// parameter `other` is the lookup, and the parameter `at` is the position of the attribute `lookup`.
+// parameter `other` is the lookup, and the parameter `at` is the position of the attribute
+// `lookup`.
 func (l lookupLinker) output(a, other *linkedAction, at hcl.Range) {
 	for _, name := range value.AttributeNames(a.out) {
 		want := a.out.AttributeType(name)
@@ -102,9 +103,9 @@ func (a *linkedAction) asker(out cty.Type) *noun.Action {
 	return do
 }
 
-// askWith sets do.AskInput, the input of the lookup of the action a. The parameter `given` computes the
-// arguments of the action a. The lookup gets only the arguments that it also has. If the action a has
-// no lookup, askWith does nothing.
+// askWith sets do.AskInput, the input of the lookup of the action a. The parameter `given` computes
+// the arguments of the action a. The lookup gets only the arguments that it also has. If the action
+// a has no lookup, askWith does nothing.
 func (a *linkedAction) askWith(do *noun.Action, given noun.ValueFunc) {
 	if a.asks == nil {
 		return

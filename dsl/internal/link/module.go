@@ -21,7 +21,7 @@ func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Rep
 // GeneralWorkflows does the same as Workflows, but without the fast evaluator. Tests compare the
 // results of both functions.
 func GeneralWorkflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
-	return linkedBy(&linker{Reporter: r, m: m, workflows: map[string]*workflowLinker{}, libraries: map[*decl.Module]*library{}, agents: map[string]*linkedAgent{}, undirected: true}, agents)
+	return linkedBy(&linker{Reporter: r, m: m, workflows: map[string]*workflowLinker{}, libraries: map[*decl.Module]*library{}, agents: map[string]*linkedAgent{}, generalOnly: true}, agents)
 }
 
 func linkedBy(l *linker, agents map[string]noun.AgentBinary) (out []*noun.Workflow, diags diag.Diagnostics) {
@@ -40,7 +40,8 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	l.known, l.failed = knownVariables(m), m.Failed
 	if m.Older {
-		l.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
+		// There is no limit: the check was cheap enough when the definition was stored.
+		l.Effort = metered.NewAllowance(math.MaxInt64)
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
 	// First link the duplicates: agents whose name is already used. The next loop replaces each

@@ -33,8 +33,9 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
 }
 
-// outputBefore returns the output of step i for the checks before a run. The step has no call. The
-// output of a timer is null. The output of another step is unknown, but has its type.
+// outputBefore returns the output of step i for the checks before a run. Step i must be a step
+// without a call. The output of a timer is null. The output of another step is unknown, but has its
+// type.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {
@@ -154,7 +155,9 @@ func signalsOf(v cty.Value) ([]string, error) {
 }
 
 // payloadFunc returns the function for noun.Wait.Payload. The function converts the JSON payload of
-// a signal to the type that the wait block declares. Without a payload, it converts null.
+// a signal to the type that the wait block declares. If the signal has no payload and the block
+// declares no type, the function returns null. If the block declares a type, a signal without a
+// payload is an error.
 func payloadFunc(w *decl.Wait) func([]byte) (value.Value, error) {
 	ty, defaults := w.Payload, w.Default
 	return func(raw []byte) (value.Value, error) {

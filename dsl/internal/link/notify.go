@@ -13,9 +13,10 @@ import (
 )
 
 // notifications links the notify blocks of a workflow. For each block it makes a workflow whose
-// runs are the notifications, and adds this workflow to l.out.Notify. A stored definition may lack the
-// agent of a notify block in a library. Such a block is left out, because nothing can send its
-// notifications. The groups of the workflow are linked before, and get the blocks, too.
+// runs are the notifications, and adds this workflow to l.out.Notify. A stored definition may lack
+// the agent of a notify block in a library. Such a block is left out, because nothing can send its
+// notifications. At the end, the groups of the workflow get its notify blocks, too: the groups were
+// linked before.
 func notifications(l *workflowLinker) {
 	wf := l.out
 	for _, n := range l.decl.Notifies {
@@ -59,10 +60,11 @@ func announces(l *workflowLinker, s *noun.Step) {
 	}
 }
 
-// ownText returns a function for the field argument.List.Instead. If the value of an argument
-// in a notify block cannot be evaluated, the function returns the result of announcement in
-// place of this value. If the type of the argument is no text, and the argument is optional,
-// Build leaves the argument out. The parameter `at` is the position of the block.
+// ownText returns a function for the field argument.List.Instead. If the value of an argument in a
+// notify block cannot be evaluated, the function returns the result of announcement in place of
+// this value. An argument that cannot hold a text gets its default. If it has no default, Build
+// leaves an optional argument out, and returns the error for a required argument. The parameter
+// `at` is the position of the block.
 func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) {
 	return func(x *argument.Argument, s *eval.Scope) (cty.Value, bool) {
 		if x.Spec.Type == cty.String || x.Spec.Type == cty.DynamicPseudoType {

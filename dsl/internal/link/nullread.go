@@ -140,7 +140,8 @@ type nullVisitor struct {
 // the steps, or has the same text as the attribute `when` of the step that is read.
 type guard struct {
 	// Expression inside of which the reads are safe; nil = the whole checked expression, because
-	// the condition is the attribute `when` of its step.
+	// the condition is the attribute `when` of the step that contains the expression, or of a group
+	// around this step.
 	node  hclsyntax.Node
 	all   bool            // true = it is safe to read every step
 	steps map[string]bool // names of the steps that are safe to read
@@ -271,8 +272,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep returns the name of the step over whose instances a loop runs. The parameter `variable` is
-// the name of the loop variable. If there is no such loop with this variable, it returns "".
+// loopStep returns the name of the step over whose instances a loop runs. The parameter `variable`
+// is the name of the loop variable. If there is no such loop with this variable, it returns "".
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
 		if v.loops[k].variable == variable {
@@ -282,8 +283,9 @@ func (v *nullVisitor) loopStep(variable string) string {
 	return ""
 }
 
-// stepName returns NAME if t begins with step.NAME. In a group it also returns NAME if t begins with
-// the hidden variable that holds a step around the group. Otherwise it returns false.
+// stepName returns NAME if t begins with step.NAME. In a group it also returns NAME if t begins
+// with the hidden variable that holds a step around the group. For any other reference it returns
+// false.
 func stepName(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false
@@ -307,7 +309,8 @@ func wholeStep(e hclsyntax.Expression) string {
 
 func (v *nullVisitor) read(r stepRead) {
 	d := v.l.find(r.step)
-	if d == nil || r.field != "output" || r.whole { // a reference to the whole output never fails, even if the output is null
+	// A reference to the whole output never fails, even if the output is null.
+	if d == nil || r.field != "output" || r.whole {
 		return
 	}
 	reasons := v.l.nullReasons(d)
@@ -338,9 +341,9 @@ func (r stepRead) status() string {
 }
 
 // sameWhen reports whether the reference r is guarded by the condition of the step d. The parameter
-// `text` is the condition around r. It must have the same text as the attribute `when` of d. If `when`
-// uses each.*, r must have the form step.NAME[each.key].FIELD, and the step that contains r must have
-// the same for_each as d.
+// `text` is the condition around r. It must have the same text as the attribute `when` of d. If
+// `when` uses each.*, r must have the form step.NAME[each.key].FIELD, and the step that contains r
+// must have the same for_each as d.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false
@@ -349,8 +352,8 @@ func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 }
 
 // find returns the step with the given name: a step of the workflow, or a step around the group. A
-// step in a group never has the name of a step around it, so only one step has the name. The method
-// `find` returns nil if there is none.
+// step in a group never has the name of a step around the group, so only one step has the name. The
+// method `find` returns nil if there is none.
 func (l nullChecker) find(name string) *decl.Step {
 	for w := l.decl; w != nil; w = w.Outer {
 		if i, ok := w.Index[name]; ok {
@@ -368,9 +371,9 @@ func (l nullChecker) wordOf(name string) string {
 	return "step"
 }
 
-// groupGuards returns guards for all expressions inside of a group: nothing in the group is evaluated
-// if the attribute `when` of the group, or of a group around it, is false. For a workflow it returns
-// nil.
+// groupGuards returns guards for all expressions inside of a group: nothing in the group is
+// evaluated if the attribute `when` of the group, or of a group around it, is false. For a workflow
+// it returns nil.
 func (l nullChecker) groupGuards(v *nullVisitor) []guard {
 	var out []guard
 	for w := l.decl; w.Outer != nil; w = w.Outer {
@@ -381,9 +384,9 @@ func (l nullChecker) groupGuards(v *nullVisitor) []guard {
 	return out
 }
 
-// eachText returns the text of the for_each that gives each.key its value in the expression. This is
-// the for_each of the step that contains the expression, or of the innermost group with for_each.
-// eachText returns "" if there is no for_each.
+// eachText returns the text of the for_each that gives each.key its value in the expression. This
+// is the for_each of the step that contains the expression, or of the innermost group with
+// for_each. eachText returns "" if there is no for_each.
 func (v *nullVisitor) eachText() string {
 	if v.reader != nil && v.reader.Each() {
 		return v.l.attrText(v.reader, "for_each")
@@ -396,8 +399,8 @@ func (v *nullVisitor) eachText() string {
 	return ""
 }
 
-// named sets the fields `output` and `deep`. The parameter `rest` has the parts of the reference after
-// the attribute `output`.
+// named sets the fields `output` and `deep`. The parameter `rest` has the parts of the reference
+// after the attribute `output`.
 func (r *stepRead) named(rest hcl.Traversal) {
 	if r.field != "output" || len(rest) == 0 {
 		return
@@ -433,8 +436,8 @@ func (v *nullVisitor) readDeep(d *decl.Step, r stepRead) {
 	}
 }
 
-// wholeOutput returns the step of the workflow w whose whole output is the value of the expression e:
-// e is step.NAME.output. For any other expression it returns nil.
+// wholeOutput returns the step of the workflow w whose whole output is the value of the expression
+// e: e is step.NAME.output. For any other expression it returns nil.
 func wholeOutput(w *decl.Workflow, e *eval.Expr) *decl.Step {
 	if e == nil || e.Bad {
 		return nil

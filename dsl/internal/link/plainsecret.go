@@ -69,10 +69,10 @@ func holdsAddress(name string) bool {
 // A plainSecret searches an expression for secrets.
 type plainSecret struct{ found []string } // paths of the secrets found so far, such as headers.cookie
 
-// search searches the expression e for secrets, and adds their paths to p.found. The parameter `path`
-// is the path of e, and the parameter `name` is the argument or key that holds e. If the parameter
-// `secret` is true and e is a literal text, e counts as a secret, even if its name does not suggest
-// a secret.
+// search searches the expression e for secrets, and adds their paths to p.found. The parameter
+// `path` is the path of e, and the parameter `name` is the argument or key that holds e. If the
+// parameter `secret` is true and e is a literal text, e counts as a secret, even if its name does
+// not suggest a secret.
 func (p *plainSecret) search(e hclsyntax.Expression, path, name string, secret bool) {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -101,8 +101,8 @@ func (p *plainSecret) search(e hclsyntax.Expression, path, name string, secret b
 	}
 }
 
-// text adds the parameter `path` to p.found if the template e is a secret or contains a password. If
-// parts of the template are computed, text searches only the fixed parts for passwords.
+// text adds the parameter `path` to p.found if the template e is a secret or contains a password.
+// If parts of the template are computed, text searches only the fixed parts for passwords.
 func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	secret = secret || secretName.MatchString(name) && !noSecret.MatchString(name)

@@ -36,8 +36,8 @@ func repeatOf(l stepLinker, d *decl.Step, ls *linkedStep) *noun.Repeat {
 	return out
 }
 
-// loopGiven returns the function for the field Given of noun.Step: the parameter `given` computes the
-// arguments of the step d. It returns nil if the run need not store these arguments.
+// loopGiven returns the function for the field Given of noun.Step: the parameter `given` computes
+// the arguments of the step d. It returns nil if the run need not store these arguments.
 func loopGiven(d *decl.Step, a *linkedAction, given *argument.List) noun.ValueFunc {
 	if d.Repeat == nil || a.form == nil || !d.UsesSelfInput() {
 		return nil
@@ -51,7 +51,8 @@ func loopGiven(d *decl.Step, a *linkedAction, given *argument.List) noun.ValueFu
 }
 
 // constantSpan returns v as a duration. It returns 0 if v is nil, because then the duration is not
-// known before a run. It also returns 0 if the parameter `bad` is true, or if v is no valid duration.
+// known before a run. It also returns 0 if the parameter `bad` is true, or if v is no valid
+// duration.
 func constantSpan(bad bool, v *cty.Value) time.Duration {
 	if bad || v == nil {
 		return 0

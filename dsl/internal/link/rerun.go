@@ -34,15 +34,18 @@ func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// undoFirst checks a step with on_rerun = "undo_first". It reports an error if the step is the pivot,
-// or cannot be undone without its output. The next attempt needs another idempotency key than the
-// undone attempt. So the step must not set idempotency_key, and its input must not contain self.key.
+// undoFirst checks a step with on_rerun = "undo_first". It reports an error if the step is the
+// pivot, or cannot be undone without its output. The next attempt needs another idempotency key
+// than the undone attempt. So the step must not set idempotency_key, and its input must not contain
+// self.key.
 func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:
 		l.Errorf(e.Range, "Not allowed on a pivot", "The pivot is one call that succeeds or not, so nothing of it is undone before another attempt.")
 	case noun.Undo == nil || noun.NoUndo:
-		if d.Undo == nil { // otherwise the action of the undo is invalid, and that error was reported
+		// If there is a compensate block, the action in this block is invalid, and the error was
+		// reported.
+		if d.Undo == nil {
 			l.Errorf(e.Range, "No undo to call first", "Step %q has no undo, so on_rerun = \"undo_first\" cannot call one. Write a compensate block.", d.Name)
 		}
 	case !noun.Undo.Do.ByKey && noun.Undo.UsesSelf:

@@ -39,8 +39,9 @@ func (l scheduleLinker) schedules(b *bind) {
 	}
 }
 
-// lockedRows reports a selection that locks its rows, if the workflow has checks of business rows. While
-// the page is locked, the transaction that accepts a run would wait for the same rows.
+// lockedRows reports a selection that locks its rows, if the workflow has checks of business rows.
+// While the rows of a page are locked, the transaction that accepts a run would wait for the same
+// rows.
 func lockedRows(l *workflowLinker, n *noun.Selection, at hcl.Range) {
 	if n != nil && n.Strategy == selection.Locked && len(l.decl.Admits) > 0 {
 		l.Errorf(at, "Locked rows and admit",
@@ -57,7 +58,7 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 		names = append(names, a.Name)
 	}
 	open := givenNames(l.workflowLinker, b, names, s.VariablesAt, "At a tick of schedule \""+s.Noun.Name+"\"")
-	if open || s.Noun.Select != nil { // the values of rows are checked when they are read
+	if open || s.Noun.Select != nil { // the values of rows are checked when the rows are read
 		return
 	}
 	if _, diags := b.values(s.Noun.Variables); diags.HasErrors() {
@@ -96,10 +97,11 @@ func givenNames(l *workflowLinker, b *bind, names []string, at hcl.Range, when s
 	return open
 }
 
-// An eventLinker links the on_event blocks of a workflow.
+// An eventLinker links the on_event and reset_on blocks of a workflow.
 type eventLinker struct{ *workflowLinker }
 
-// events links the on_event blocks of the workflow and adds them to the linked workflow.
+// events links the on_event and reset_on blocks of the workflow and adds them to the linked
+// workflow.
 func (l eventLinker) events(b *bind) {
 	for _, e := range l.decl.OnEvents {
 		e.Noun.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)
@@ -124,8 +126,9 @@ func (l eventLinker) events(b *bind) {
 	}
 }
 
-// eachKey returns the value of each.* for the checks of an on_event block before an event. If
-// it is already known that for_each has no keys, eachKey reports that.
+// eachKey returns the value of each.* for the checks of an on_event block before an event. If the
+// value of for_each is not known yet, but its type is a string, a number or a bool, eachKey reports
+// an error.
 func (l eventLinker) eachKey(e *decl.OnEvent) cty.Value {
 	if e.ForEach == nil {
 		return cty.NilVal
@@ -186,7 +189,8 @@ func usable(keys []string) error {
 	return nil
 }
 
-// textsOf converts the value of args to the text of each parameter; nil = NULL.
+// textsOf converts the value of the argument `args` to one text for each parameter. The text nil
+// means NULL.
 func textsOf(v cty.Value) (map[string]*string, error) {
 	v, _ = v.UnmarkDeep()
 	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() && !v.Type().IsMapType() {

@@ -25,8 +25,8 @@ func (l *workflowLinker) shapes() {
 	l.valueShapes()
 }
 
-// shape sets the action of step i, and the types of the arguments and the output of the step. The
-// action is nil if it is not known.
+// shape sets the action of step i to the action a, and sets the types of the arguments and the
+// output of the step. If the action is not known, a is nil.
 func (l *workflowLinker) shape(i int, a *linkedAction) {
 	ls := l.steps[i]
 	s := ls.decl

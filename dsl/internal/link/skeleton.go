@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// skeletonFunc returns the function noun.Action.Skeleton of an action. The parameter `wanted` is the
-// type of the action's output. The function returns JSON text with one entry for each attribute of
-// this type. Each entry says which values are allowed.
+// skeletonFunc returns the function noun.Action.Skeleton of an action. The parameter `wanted` is
+// the type of the action's output. The function returns JSON text with one entry for each attribute
+// of this type. Each entry says which values are allowed.
 func skeletonFunc(fields []schema.Field, wanted cty.Type) func() string {
 	return func() string {
 		tree := skeletonOf(wanted)

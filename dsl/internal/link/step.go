@@ -44,7 +44,7 @@ func (l stepLinker) limits() {
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if l.decl.Outer != nil {
-			break // this is a group: the workflow around it checks the retry block, which applies to both
+			break // this is a group: it uses the retry block of the workflow around it, which checks the block
 		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
@@ -66,8 +66,8 @@ func (l stepLinker) limits() {
 	l.out.Admits = admitsOf(l.workflowLinker)
 }
 
-// soleVariable returns the name of the variable if the expression is nothing but that variable, such as
-// var.id; otherwise "".
+// soleVariable returns the name of the variable if the expression is nothing but that variable,
+// such as var.id; otherwise "".
 func soleVariable(e *eval.Expr) string {
 	t := e.Traversal()
 	if len(t) != 2 || t.RootName() != "var" {
@@ -197,8 +197,8 @@ func (l stepLinker) step(i int) {
 	addAspects(l.m, d, ls, out)
 }
 
-// ownPriority sets l.out.StepPriorities if a step has the attribute `priority`. It reports an error if
-// the attribute is sensitive. It does not link the value of the attribute: the function in
+// ownPriority sets l.out.StepPriorities if a step has the attribute `priority`. It reports an error
+// if the attribute is sensitive. It does not link the value of the attribute: the function in
 // out.Settings computes the priority in a run.
 func (l stepLinker) ownPriority(d *decl.Step) {
 	e := d.Attr("priority")
@@ -290,8 +290,9 @@ func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, erro
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
 
-// keyOfGroups reports each group with for_each around the step d whose each.key the idempotency key e
-// does not use. All keys of such a group would share one call.
+// keyOfGroups checks the idempotency key e of the step d against the groups with for_each around d.
+// It reports an error for each such group whose each.key the idempotency key does not use. Without
+// each.key, the calls for all keys of the group would count as one call.
 func (l stepLinker) keyOfGroups(d *decl.Step, e *eval.Expr) {
 	if l.m.Older || e.Bad || e.Compiled == nil {
 		return // a stored definition stays valid

@@ -158,8 +158,8 @@ func (l undoLinker) soundness() {
 	codeLinker(l).workflowCodes()
 }
 
-// before sets the field Before of each step: the indexes of the steps that depend directly on
-// it. It finds these dependencies in the field After of all steps.
+// before sets the field Before of each step: the indexes of the steps that depend directly on this
+// step. The method `before` finds these dependencies in the field After of all steps.
 func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {
@@ -205,8 +205,9 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.action.short())
 }
 
-// pivot reports errors in the pivot and in the steps after the pivot. The parameter `p` is the index
-// of the pivot. The keys of the map named `later` are the indexes of the steps after the pivot.
+// pivot reports errors in the pivot and in the steps after the pivot. The parameter `p` is the
+// index of the pivot. The keys of the map named `later` are the indexes of the steps after the
+// pivot.
 func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {

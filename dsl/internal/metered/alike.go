@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// sameNames reports whether two object types have the same attribute names. If so, the library
-// go-cty compares the types of the attributes that have the same name.
+// sameNames reports whether two object types have the same attribute names. For two such types, the
+// library go-cty compares the types of the attributes that have the same name.
 func sameNames(a, b cty.Type) bool {
 	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
 		return false
@@ -20,12 +20,12 @@ func sameNames(a, b cty.Type) bool {
 	return true
 }
 
-// payAlike charges for finding a common type of the given types. The library go-cty does this
-// work. If tuples have the same length, or objects have the same names, go-cty compares them
-// element by element. Otherwise it converts them to lists or maps, and for that it compares
-// the types of all elements with each other. So two tuples of 20,000 elements need 20,000
-// comparisons if their lengths are equal, and approximately 800 million if their lengths
-// differ slightly.
+// payAlike charges for finding a common type of the given types. The library go-cty does this work.
+// If tuples have the same length, or objects have the same names, go-cty compares them element by
+// element. If the lengths or the names differ, go-cty converts the values to lists or maps. For
+// this conversion it compares the types of all elements with each other. So two tuples of 20,000
+// elements need 20,000 comparisons if their lengths are equal, and approximately 800 million if
+// their lengths differ slightly.
 func (m *Meter) payAlike(types []cty.Type) {
 	if len(types) < 2 {
 		return

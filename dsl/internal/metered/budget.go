@@ -20,8 +20,8 @@ const (
 	// MaxMemory is the largest number of bytes that an evaluation may allocate in
 	// total. Memory that becomes garbage counts, too.
 	MaxMemory = 48 << 20
-	// maxNesting is the largest number of nested levels of a value while an expression
-	// is evaluated. The final value of an expression may have 200 nested levels.
+	// maxNesting is the largest number of nested levels that a value may have while an expression
+	// is evaluated. The final value of an expression may have at most 200 nested levels.
 	maxNesting = 1000
 )
 
@@ -42,7 +42,7 @@ const overHint = "Work with fewer or smaller values, or do this work in an agent
 
 // A Meter counts the cost and the memory of one evaluation. When the evaluation exceeds a limit,
 // the Meter sets the field Over, and never clears it. The evaluation then panics. Because of the
-// field Over it fails even if the library go-cty recovers from this panic.
+// field Over the evaluation fails even if the library go-cty recovers from this panic.
 type Meter struct {
 	Cost, Memory int64      // estimated nanoseconds and bytes so far
 	Locals       Spent      // the part of Cost and Memory that local values caused

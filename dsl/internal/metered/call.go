@@ -10,23 +10,23 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The type given is an expression node that was evaluated already. It holds the result.
-type given struct {
+// The type evaluatedNode is an expression node that was evaluated already. It holds the result.
+type evaluatedNode struct {
 	*hclsyntax.ParenthesesExpr
 	v     cty.Value
 	diags hcl.Diagnostics
 }
 
 // Value returns the result of the earlier evaluation.
-func (g *given) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return g.v, g.diags }
+func (g *evaluatedNode) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return g.v, g.diags }
 
-func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
+func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *evaluatedNode {
 	v, diags := e.Value(ctx)
-	return &given{around(e), v, diags}
+	return &evaluatedNode{around(e), v, diags}
 }
 
-// A choice is a node for a conditional expression such as a ? b : c. The HCL library evaluates
-// both b and c and converts both values to one type, so a choice counts the cost of both.
+// A choice is a node for a conditional expression such as a ? b : c. The HCL library evaluates both
+// b and c and converts both values to one type, so a choice counts the cost of b and of c.
 type choice struct {
 	*hclsyntax.ParenthesesExpr
 	cond *hclsyntax.ConditionalExpr
@@ -55,7 +55,7 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // two tuples of different lengths to lists. To do so, it compares the types of all elements with
 // each other, which is slow. To avoid that, unify itself converts long tuples to lists. In the same
 // way, it converts large objects with different names to maps.
-func (c *choice) unify(m *Meter, yes, no *given, w weight) {
+func (c *choice) unify(m *Meter, yes, no *evaluatedNode, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
 	p := payment{m: m}
@@ -91,7 +91,7 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	made := *c.call
 	made.Args = make([]hclsyntax.Expression, len(c.call.Args))
 	failed := false
-	args := make([]*given, len(made.Args))
+	args := make([]*evaluatedNode, len(made.Args))
 	for i, e := range c.call.Args {
 		args[i] = evaluated(e, ctx)
 		made.Args[i] = args[i]
@@ -109,9 +109,9 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// payArguments charges for a call, and returns the arguments. If a parameter of the function is a list, a
-// set or a map, payArguments also converts a tuple or an object to this type.
-func (c *call) payArguments(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
+// payArguments charges for a call, and returns the arguments. If a parameter of the function is a
+// list, a set or a map, payArguments also converts a tuple or an object to this type.
+func (c *call) payArguments(m *Meter, ctx *hcl.EvalContext, args []*evaluatedNode) []cty.Value {
 	p := c.payment(m, args)
 	p.charge(c.call.Name)
 	f, ok := functionOf(ctx, c.call.Name)
@@ -160,7 +160,7 @@ func numberParams(f function.Function) (n int) {
 
 // payment returns the arguments of a call with their sizes. If "..." follows the last argument,
 // each element of this argument is a separate argument.
-func (c *call) payment(m *Meter, args []*given) payment {
+func (c *call) payment(m *Meter, args []*evaluatedNode) payment {
 	values := make([]cty.Value, 0, len(args))
 	for i, a := range args {
 		v, _ := a.v.Unmark()

@@ -7,13 +7,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// maxJoined limits the work of the parser for heredocs. For each line of a heredoc the parser copies
-// all text of the heredoc before this line. So 100,000 short lines take half a minute. The limit is
-// the number of bytes that the parser copies for one file: 256 MiB.
+// maxJoined limits the work of the parser for heredocs. For each line of a heredoc the parser
+// copies all text of the heredoc before this line. So 100,000 short lines take half a minute. The
+// limit is the number of bytes that the parser copies for one file: 256 MiB.
 const maxJoined = 256 << 20
 
-// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. If
-// the sum exceeds maxJoined, it returns an error at the heredoc where this happens; otherwise nil.
+// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. If the sum
+// exceeds maxJoined, CheckHeredocs returns an error at the heredoc where this happens. If not, it
+// returns nil.
 func CheckHeredocs(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	joined, length, inside := 0, 0, 0
 	var at hcl.Range

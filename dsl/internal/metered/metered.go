@@ -77,11 +77,11 @@ func Of(e hclsyntax.Expression) hclsyntax.Expression {
 	case *hclsyntax.ForExpr:
 		c := *e
 		c.CollExpr = paying(Of(e.CollExpr), payOrder)
-		c.KeyExpr, c.ValExpr, c.CondExpr = turn(e.KeyExpr), turn(e.ValExpr), turn(e.CondExpr)
+		c.KeyExpr, c.ValExpr, c.CondExpr = newRound(e.KeyExpr), newRound(e.ValExpr), newRound(e.CondExpr)
 		return paying(&c, payBuilt)
 	case *hclsyntax.SplatExpr:
 		c := *e
-		c.Source, c.Each = paying(Of(e.Source), payOrder), turn(e.Each)
+		c.Source, c.Each = paying(Of(e.Source), payOrder), newRound(e.Each)
 		return paying(&c, payBuilt)
 	case *hclsyntax.BinaryOpExpr:
 		c := *e
@@ -117,8 +117,8 @@ func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }
 
-// A payer is a node that charges a fixed cost and evaluates its expression. Then the function in the
-// field `charge` charges for the value. If `charge` is nil, the value costs nothing.
+// A payer is a node that charges a fixed cost and evaluates its expression. Then the function in
+// the field `charge` charges for the value. If `charge` is nil, the value costs nothing.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
 	charge func(*Meter, cty.Value)
@@ -149,7 +149,7 @@ func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // A round is a node for a part of a loop that is evaluated for each element.
 type round struct{ *hclsyntax.ParenthesesExpr }
 
-func turn(e hclsyntax.Expression) hclsyntax.Expression {
+func newRound(e hclsyntax.Expression) hclsyntax.Expression {
 	if e == nil {
 		return nil
 	}

@@ -278,9 +278,9 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges for matching a text, and for compiling the regular expression, which go-cty does
-// twice.
-// The parameters are the indexes of the regular expression and of the text in p.args.
+// pattern charges for a call that matches a text. It also charges for compiling the regular
+// expression, which go-cty does twice. The parameters are the indexes of the regular expression and
+// of the text in p.args.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
@@ -439,8 +439,8 @@ func payKeys(p *payment) {
 	p.m.pay(product(int64(len(p.args)), n, 100+40*int64(bits.Len64(uint64(n)))), product(int64(len(p.args)), n, 40))
 }
 
-// payNested charges for the function `type`, which returns the name of a type. To make the name of a
-// nested type, this function copies the names of the inner types once for each level.
+// payNested charges for type() of the language, which returns the name of a type. To make the name
+// of a nested type, type() copies the names of the inner types once for each level.
 func payNested(p *payment) {
 	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))
 }

@@ -35,7 +35,8 @@ func MeterIn(args []cty.Value) (*Meter, bool) {
 }
 
 // withMeter returns a copy of the call c with the Meter m as an additional last argument. If "..."
-// follows the last argument of c, the elements of the parameter `values` replace the arguments of c.
+// follows the last argument of c, the elements of the parameter `values` replace the arguments of
+// c.
 func (m *Meter) withMeter(c hclsyntax.FunctionCallExpr, values []cty.Value) *hclsyntax.FunctionCallExpr {
 	if c.ExpandFinal {
 		c.ExpandFinal, c.Args = false, nil

@@ -132,7 +132,8 @@ func (w *weight) text(m *Meter, s string) {
 	}
 }
 
-// Size returns approximately how many bytes of memory the value needs if no inner values share memory.
+// Size returns approximately how many bytes of memory the value needs if no inner values share
+// memory.
 func (w weight) Size() int64 { return w.bytes + 16*w.nodes }
 
 // json returns an upper limit for the size of the value as JSON, in bytes.

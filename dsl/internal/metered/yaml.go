@@ -15,7 +15,7 @@ import (
 const (
 	maxYAMLColumn   = 200       // largest indentation, in columns
 	maxYAMLBrackets = 1_000     // largest number of brackets that are not closed in their line
-	maxYAMLNames    = 1_000_000 // largest size of the text if each alias is replaced by its value, in bytes
+	maxYAMLExpanded = 1_000_000 // largest size of the text if each alias is replaced by its value, in bytes
 )
 
 // yamlBreaks replaces each line break of YAML by line feeds. It also replaces a byte order mark by
@@ -26,8 +26,8 @@ var yamlBreaks = strings.NewReplacer("\r", "\n", "\u0085", "\n\n", "\u2028", "\n
 // CheckYAML returns an error if a YAML text exceeds a limit. It does not decode the text. It may
 // overestimate the nesting of the text, but never underestimates the nesting.
 func CheckYAML(text string) error {
-	if yamlSize(text) > maxYAMLNames {
-		return fmt.Errorf("a YAML text may hold at most %d bytes, those that its aliases repeat counted each time", maxYAMLNames)
+	if yamlSize(text) > maxYAMLExpanded {
+		return fmt.Errorf("a YAML text may hold at most %d bytes, those that its aliases repeat counted each time", maxYAMLExpanded)
 	}
 	if json.Valid([]byte(text)) { // JSON is YAML, too
 		return value.CheckDepth([]byte(text))

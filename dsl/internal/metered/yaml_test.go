@@ -34,8 +34,8 @@ func TestYAMLLimits(t *testing.T) {
 		{"JSON has its own limit", brackets(value.MaxDepth, "[") + brackets(value.MaxDepth, "]"), true},
 		{"JSON that is deeper", brackets(value.MaxDepth+1, "[") + brackets(value.MaxDepth+1, "]"), false},
 		{"JSON with many brackets in texts", `["` + brackets(5000, "[") + `"]`, true},
-		{"a million bytes", strings.Repeat("a", maxYAMLNames), true},
-		{"a byte more", strings.Repeat("a", maxYAMLNames+1), false},
+		{"a million bytes", strings.Repeat("a", maxYAMLExpanded), true},
+		{"a byte more", strings.Repeat("a", maxYAMLExpanded+1), false},
 	} {
 		if err := CheckYAML(c.text); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.rule, err)

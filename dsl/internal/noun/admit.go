@@ -10,13 +10,16 @@ import (
 // An Admit is an admit block of a workflow: a SELECT that checks rows of the database in the
 // transaction that accepts a run.
 type Admit struct {
-	Name               string                               // label of the block
-	SQL                string                               // one SELECT; its first column says whether the run is accepted
-	Bump               string                               // one UPDATE that changes the version of each checked row; "" if Lock is not "version"
-	Lock               string                               // one of AdmitLocks
-	Args               func(*eval.Scope) ([]*string, error) // returns the parameters of SQL and Bump as texts (nil = NULL); nil = the block has no parameters
-	Params, BumpParams int                                  // SQL has the parameters $1 to $Params, and Bump has $1 to $BumpParams
-	Message            func(*eval.Scope) (string, error)    // text for people if the run is refused; never nil
+	Name string // label of the block
+	SQL  string // one SELECT; its first column says whether the run is accepted
+	// Bump is one UPDATE that changes the version of each checked row; "" if Lock is not "version".
+	Bump string
+	Lock string // one of AdmitLocks
+	// Args returns the parameters of SQL and Bump as texts; a text nil means NULL. If Args itself
+	// is nil, the block has no parameters.
+	Args               func(*eval.Scope) ([]*string, error)
+	Params, BumpParams int                               // SQL has the parameters $1 to $Params, and Bump has $1 to $BumpParams
+	Message            func(*eval.Scope) (string, error) // text for people if the run is refused; never nil
 }
 
 // AdmitLocks are the values of the argument `lock` of an admit block. The first one is the default.

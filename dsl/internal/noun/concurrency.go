@@ -2,8 +2,8 @@ package noun
 
 import "github.com/saga-engine/engine/dsl/internal/eval"
 
-// The lowest and the highest priority of a run or of a step. A run with a higher priority is claimed
-// and admitted earlier. A step with a higher priority gets a slot of its agent earlier.
+// The lowest and the highest priority of a run or of a step. A run with a higher priority is
+// claimed and admitted earlier. A step with a higher priority gets a slot of its agent earlier.
 const (
 	MinPriority = 0
 	MaxPriority = 100
@@ -12,13 +12,15 @@ const (
 // PriorityOfRun is the value of Settings.Priority if the step has the priority of its run.
 const PriorityOfRun = -1
 
-// A Concurrency holds the concurrency block of a workflow or group. It limits how many runs with the
-// same key may be open and admitted at the same time. For a group these are its child runs, which
-// are runs of the workflow WORKFLOW.GROUP.
+// A Concurrency holds the concurrency block of a workflow or group. It limits how many runs with
+// the same key may be open and admitted at the same time. For a group these are its child runs,
+// which are runs of the workflow WORKFLOW.GROUP.
 type Concurrency struct {
-	Limit  func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
-	Key    func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
-	Reject bool                              // true = a submission that would exceed the limit is refused; false = its run waits in line
+	Limit func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
+	Key   func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
+	// true = a submission that would exceed the limit is refused; false = the run of the submission
+	// waits in line
+	Reject bool
 }
 
 // MaxConcurrency is the largest value that the argument `limit` of a concurrency block may have.

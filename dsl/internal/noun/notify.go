@@ -28,9 +28,10 @@ var NotifyStates = []string{"succeeded", "failed", "compensated", "cancelled", "
 // personStates are the states of NotifyStates in which a run needs a person.
 var personStates = []string{"parked", "compensation_failed", "overdue"}
 
-// AnnounceGroups gives the groups of a workflow, at any depth, its notify blocks. They announce only
-// that the run of a group needs a person: the other states of the group are no states of the run for
-// which a person wrote the blocks.
+// AnnounceGroups gives the notify blocks of a workflow to its groups, at any depth. For the run of
+// a group, the blocks announce only the states in which the run needs a person. The author of the
+// blocks asked for states of the run around the group, and the other states of a group's run are no
+// states of that run.
 func (w *Workflow) AnnounceGroups() {
 	var all []*Notify
 	for _, n := range w.Notify {
@@ -55,8 +56,8 @@ func (w *Workflow) announceGroups(all []*Notify) {
 const NotifyStep = "notify"
 
 // NotifyName returns the name of the workflow that sends the notifications of the n-th notify block
-// of a workflow; the first block has the number 0. No workflow in a file can have this name, because
-// a name in a file holds no dot.
+// of a workflow; the first block has the number 0. No workflow in a file can have this name,
+// because a name in a file holds no dot.
 func NotifyName(workflow string, n int) string {
 	if n == 0 {
 		return workflow + ".notify"
@@ -64,8 +65,8 @@ func NotifyName(workflow string, n int) string {
 	return fmt.Sprintf("%s.notify.%d", workflow, n+1)
 }
 
-// noticeName is the name of a variable that each notification has. Its value describes the announced
-// run. No variable in a file can have this name.
+// noticeName is the name of a variable that each notification has. Its value describes the
+// announced run. No variable in a file can have this name.
 const noticeName = ".notice"
 
 // A notice holds the values of run.* and failure.* of an announced run.

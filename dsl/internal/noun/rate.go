@@ -12,7 +12,7 @@ type RateLimit struct {
 	Per   time.Duration // a second, a minute, an hour or a day
 }
 
-// rateUnits are the periods of a rate limit, by the unit that a definition writes.
+// rateUnits lists the periods that a rate limit may have, with their units in a definition.
 var rateUnits = []struct {
 	Unit string
 	Per  time.Duration
@@ -29,8 +29,8 @@ func RatePeriod(unit string) (per time.Duration, ok bool) {
 	return 0, false
 }
 
-// String returns the limit as a definition writes it, such as "100/s". It returns "" if there is no
-// limit.
+// String returns the limit in the form of the argument `rate_limit`, such as "100/s". It returns ""
+// if there is no limit.
 func (r RateLimit) String() string {
 	for _, u := range rateUnits {
 		if u.Per == r.Per && r.Calls > 0 {

@@ -30,8 +30,8 @@ func (a *Action) Sent() string {
 	return a.Name
 }
 
-// Asked returns the action with which the engine asks the agent about the outcome of an earlier call
-// of a. It returns a.Asks; if that is nil, it returns a itself.
+// Asked returns the action with which the engine asks the agent about the outcome of an earlier
+// call of this action. It returns a.Asks. If a.Asks is nil, it returns this action.
 func (a *Action) Asked() *Action {
 	if a.Asks != nil {
 		return a.Asks

@@ -9,17 +9,18 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an attribute or
-// of an inner block of the step.
+// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an
+// attribute or of an inner block of the step.
 const (
-	AspectKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
+	AspectKind   = "kind" // the text of this aspect is "value", "timer" or "wait"; "" = the step has a call
 	AspectAction = "action"
 	AspectUndo   = "undo"
 )
 
-// Renumbered returns a copy of w for a run that moves from the workflow `before` to w. A run numbers its
-// nodes, and these numbers never change. So in the copy, the index of a step is the number of its
-// node. stepOf[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
+// Renumbered returns a copy of w for a run that moves from the workflow `before` to w. A run
+// numbers its nodes, and these numbers never change. So in the copy, the index of a step is the
+// number of its node. stepOf[i] is the index in w of the step that belongs to node i; -1 = w has no
+// such step.
 func (w *Workflow) Renumbered(before *Workflow, stepOf []int32) *Workflow {
 	out := *w
 	out.nodeOf = make([]int, len(w.Steps))
@@ -97,8 +98,8 @@ func (s *Step) KeyName() string {
 }
 
 // goneStep returns a step that does nothing, for a node that has no step in the present definition.
-// The parameter `was` is the step of the node in the earlier definition; nil = the node is an instance
-// of a step.
+// The parameter `was` is the step of the node in the earlier definition; nil = the node is an
+// instance of a step.
 func goneStep(i int, was *Step) *Step {
 	settings := &Settings{Timeout: 30 * time.Second, Retry: Retry{MaxAttempts: 1, Strategy: Constant}}
 	s := &Step{

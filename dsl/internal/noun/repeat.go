@@ -14,7 +14,9 @@ type Repeat struct {
 	// Settings.MaxIterations iterations.
 	Until    func(*eval.Scope) (bool, error)
 	Interval func(*eval.Scope) (time.Duration, error) // pause before the next iteration; nil = no pause
-	Collect  ValueFunc                                // value that an iteration adds to step.NAME.collected; nil = the loop collects no values
+	// Collect returns the value that an iteration adds to step.NAME.collected; nil = the loop
+	// collects no values.
+	Collect ValueFunc
 }
 
 // ValueFunc evaluates an expression and returns the result. If the evaluation fails, the error has

@@ -30,8 +30,8 @@ type ReplySinks struct {
 	Refused map[string]map[string]string // why an action takes no replies
 }
 
-// Find returns the action with the name AGENT.ACTION. It returns an error if there is no such action,
-// or if the action takes no replies.
+// Find returns the action with the name AGENT.ACTION. It returns an error if there is no such
+// action, or if the action takes no replies.
 func (s *ReplySinks) Find(name string) (*ReplySink, error) {
 	dot := strings.LastIndexByte(name, '.')
 	agent, action := name[:max(0, dot)], name[dot+1:]
@@ -51,7 +51,8 @@ func (s *ReplySinks) Find(name string) (*ReplySink, error) {
 	return nil, fmt.Errorf("agent %q has no action %q.%s", agent, action, diag.DidYouMean(action, slices.Sorted(maps.Keys(take))))
 }
 
-// Names returns the names AGENT.ACTION of the actions that take replies, sorted by agent and action.
+// Names returns the names AGENT.ACTION of the actions that take replies, sorted by agent and
+// action.
 func (s *ReplySinks) Names() []string {
 	out := []string{}
 	if s == nil {

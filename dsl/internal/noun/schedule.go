@@ -20,7 +20,8 @@ type Schedule struct {
 	Select *Selection
 }
 
-// A Selection is the select block of a schedule or of an on_event block. Its functions are pure and safe for concurrent use.
+// A Selection is the select block of a schedule or of an on_event block. Its functions are pure and
+// safe for concurrent use.
 type Selection struct {
 	selection.Selection
 	// Assign returns the values that a row gives to variables of the workflow. The row is a JSON
@@ -31,23 +32,23 @@ type Selection struct {
 }
 
 // An OnEvent is an on_event block of a workflow. It starts a run of the workflow for each event of
-// one type, if its condition is true. If the field Key is set, it is a reset_on block: then the event
-// frees the key of a goal that was reached, and starts no run.
+// one type, if its condition is true. If the field Key is set, this is a reset_on block. An event
+// of a reset_on block frees the key of a goal that was reached, and starts no run.
 type OnEvent struct {
 	Name string // label of the block
 	Type string // type of the events
-	// When is the condition. It uses the field Event of the Scope. nil = each event of the type starts
-	// a run.
+	// When is the condition. It uses the field Event of the Scope. nil = each event of the type
+	// starts a run.
 	When func(*eval.Scope) (bool, error)
-	// Variables returns the values that the block gives to variables of the workflow. It uses the field
-	// Event of the Scope. nil = the block gives no values.
+	// Variables returns the values that the block gives to variables of the workflow. It uses the
+	// field Event of the Scope. nil = the block gives no values.
 	Variables func(*eval.Scope) ([]Assignment, error)
-	// ForEach returns the keys of an event, with their values. The event starts one run for each key.
-	// ForEach uses the field Event of the Scope. nil = an event starts one run. With a ForEach,
-	// Variables also uses the field Each of the Scope.
+	// ForEach returns the keys of an event, with their values. The event starts one run for each
+	// key. ForEach uses the field Event of the Scope. nil = an event starts one run. With a
+	// ForEach, Variables also uses the field Each of the Scope.
 	ForEach func(*eval.Scope) (Each, error)
-	// Select says which rows start runs; nil = no rows do. With a Select, Variables is nil, and
-	// Select.Assign returns the values for each row.
+	// Select says which rows start runs; nil = the block has no select block. With a Select,
+	// Variables is nil, and Select.Assign returns the values for each row.
 	Select *Selection
 	// Args returns the values of the parameters of Select as text; the text nil means NULL. It
 	// uses the field Event of the Scope. nil = the parameters have no values.
@@ -120,8 +121,8 @@ func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
 	return &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
 }
 
-// Given returns the values that the block gives to the variables of the run that an event starts. The
-// parameters are the id of the event, the time at which it was sent, and its data. The result
+// Given returns the values that the block gives to the variables of the run that an event starts.
+// The parameters are the id of the event, the time at which it was sent, and its data. The result
 // `starts` is false if the event starts no run, because the condition of the block is false. Given
 // returns an error if the data of the event do not fit the expressions of the block.
 func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {

@@ -20,6 +20,7 @@ type Unique struct {
 	// one of them is true. If both are false, the submission attaches to that run.
 	Reject  bool // the submission is refused
 	Replace bool // the other run is cancelled, and the new run starts when the key is free
-	// Variable is the name of the variable whose value is the key; "" = the key is another expression.
+	// Variable is the name of the variable whose value is the key; "" = the key is another
+	// expression.
 	Variable string
 }

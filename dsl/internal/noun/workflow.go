@@ -32,8 +32,9 @@ type Workflow struct {
 	Agents    map[string]*Agent
 	Outputs   []Output
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
-	// NotifyAround is set only for the workflow of a group. It holds the notify blocks of the outermost
-	// workflow around the group, for the states in which a run of the group needs a person.
+	// NotifyAround is set only for the workflow of a group. It holds the notify blocks of the
+	// outermost workflow around the group, for the states in which a run of the group needs a
+	// person.
 	NotifyAround []*Notify
 	Notifies     string // workflow whose states this workflow announces; "" = this workflow announces none
 
@@ -53,21 +54,24 @@ type Workflow struct {
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
-	ReplySinks           *ReplySinks                    // actions to which replies of the run can go; nil if no submission can start the run
+	// actions to which replies of the run can go; nil if no submission can start the run
+	ReplySinks *ReplySinks
 
 	// StepPriorities is true if a step of the workflow says its own priority. If it is false, the
 	// engine does not evaluate Settings to order the steps that wait for slots.
 	StepPriorities bool
 
-	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run. While
-	// a call is in flight, the Supervisor looks at the run again after this time at the latest.
+	// Shortest is the shortest timeout, interval or deadline in the workflow; 0 = not known before
+	// a run. While a call is in flight, the Supervisor looks at the run again after this time at
+	// the latest.
 	Shortest time.Duration
 
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
 	// step was moved.
 	Moved map[string]string
-	// nodeOf[i] is the number of the node that belongs to the step with the index i in the definition.
-	// nil = the number of the node is i, because the workflow is not a result of Renumbered.
+	// nodeOf[i] is the number of the node that belongs to the step with the index i in the
+	// definition. nil = the number of the node is i, because the workflow is not a result of
+	// Renumbered.
 	nodeOf []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
@@ -170,7 +174,7 @@ type Variable struct {
 	HasDefault  bool
 	Deployment  bool   // true = the variable is declared outside of workflows, for the whole module
 	Form        []byte // Type as the library cty writes it in JSON, such as ["list","string"]
-	Rules       []Rule // conditions of validation blocks that PostgreSQL can evaluate; the engine evaluates all
+	Rules       []Rule // conditions of validation blocks that PostgreSQL can evaluate; the engine evaluates all conditions
 }
 
 // A Rule is the condition of a validation block, for the transaction that submits a run with SQL.
@@ -218,8 +222,8 @@ type Output struct {
 	Value       ValueFunc
 }
 
-// A Step is one step of a workflow. It calls one action of one agent, or it computes a value, or it
-// waits for a time or a signal.
+// A Step is one step of a workflow. It calls one action of one agent, or it starts a child run, or
+// it computes a value, or it waits for a time or a signal.
 type Step struct {
 	Index int
 	Name  string
@@ -236,8 +240,8 @@ type Step struct {
 	Until LimitFunc // end of a timer; a duration counts from the time at which the step is ready
 	Wait  *Wait     // signals for which a wait step waits
 
-	// Child is the workflow that the step starts as a child run; nil = the step starts none. In a step
-	// with a Child, Do and Undo.Do are actions of ChildAgent.
+	// Child is the workflow that the step starts as a child run; nil = the step starts none. In a
+	// step with a Child, Do and Undo.Do are actions of ChildAgent.
 	Child *Child
 
 	Do        *Action                // action that the step calls; NoCall = the step calls no agent
@@ -248,14 +252,14 @@ type Step struct {
 	OnRerun   Rerun
 
 	// When is the condition of the step. The engine evaluates it once, before Settings and ForEach.
-	// If the condition uses each.*, it is in WhenEach instead of When. The engine evaluates
-	// WhenEach for each instance.
+	// If the step has for_each and the condition uses each.* or self.*, the condition is in
+	// WhenEach instead of When. The engine evaluates WhenEach for each instance.
 	When     func(*eval.Scope) (bool, error)
 	WhenEach func(*eval.Scope) (bool, error)
 	ForEach  func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
 	Input    ValueFunc                       // all arguments as one object; never nil
-	// Given computes the arguments of a declared action for self.input. It is set only if the run must
-	// store them, because the step has a repeat block and its arguments use self.previous or
+	// Given computes the arguments of a declared action for self.input. It is set only if the run
+	// must store them, because the step has a repeat block and its arguments use self.previous or
 	// self.collected. nil = self.input needs no stored arguments.
 	Given          ValueFunc
 	IdempotencyKey func(*eval.Scope) (string, error)
@@ -266,12 +270,12 @@ type Step struct {
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
 
-	// Aspects returns the aspects of the step as text, by name (AspectAction and others). If an aspect has the
-	// same text in two definitions, the aspect counts as unchanged.
+	// Aspects returns the aspects of the step as text, by name (AspectAction and others). If an
+	// aspect has the same text in two definitions, the aspect counts as unchanged.
 	Aspects func() map[string]string
-	// Gone is true if the present definition of the run does not have the step (Workflow.Renumbered).
-	// Then the step does nothing. Instance is true if the step is Gone and its node is an instance
-	// of another step.
+	// Gone is true if the present definition of the run does not have the step
+	// (Workflow.Renumbered). Then the step does nothing. Instance is true if the step is Gone and
+	// its node is an instance of another step.
 	Gone, Instance bool
 	keyName        string // name in idempotency keys; "" = Name
 }
@@ -295,14 +299,14 @@ func (s *Step) Does() string {
 	return ""
 }
 
-// Awaits reports whether the step may wait for the signal. If the names depend on the run, the step may
-// wait for every signal.
+// Awaits reports whether the step may wait for the signal. If the names depend on the run, the step
+// may wait for every signal.
 func (s *Step) Awaits(signal string) bool {
 	return s.Wait != nil && (s.Wait.Names == nil || slices.Contains(s.Wait.Names, signal))
 }
 
-// AwaitsInside reports whether the step is a group, and a step of it, or of a group in it, may wait for
-// the signal.
+// AwaitsInside reports whether a step inside of the group s, at any depth, may wait for the signal.
+// It returns false if s is no group.
 func (s *Step) AwaitsInside(signal string) bool {
 	return s.Child != nil && s.Child.Group && slices.ContainsFunc(s.Child.Workflow.Steps, func(x *Step) bool {
 		return x.Awaits(signal) || x.AwaitsInside(signal)
@@ -331,8 +335,9 @@ func (s *Step) WaitsInside(signal string) (waits []*Wait) {
 	return waits
 }
 
-// SignalNames returns the names of the signals for which the step waits, or for which steps wait if it is
-// a group. It leaves out names that depend on the run.
+// SignalNames returns the names of the signals for which the step waits. For a group, it returns
+// the names of the signals for which steps inside of the group wait, at any depth. It leaves out
+// names that depend on the run.
 func (s *Step) SignalNames() (names []string) {
 	switch {
 	case s.Wait != nil:
@@ -358,7 +363,7 @@ type Wait struct {
 	// the payload does not have this type. Payload is never nil.
 	Payload func(json []byte) (value.Value, error)
 	// Continue is true for on_timeout = "continue": if the deadline of the step passes, the step
-	// succeeds with the output null. Otherwise it fails.
+	// succeeds with the output null. If Continue is false, the step fails when its deadline passes.
 	Continue bool
 }
 
@@ -392,13 +397,13 @@ type Action struct {
 	ReadOnly   bool   // true = a call has no effect
 	ByKey      bool   // true = as an undo, the action finds the effect by the idempotency key of the undone call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
-	// Asks is the action with which the engine asks whether a call of this action had its effect. Asks
-	// is read-only and belongs to the same agent. The result of Asks.Output becomes the output of the
-	// call that the engine asks about. nil = the engine asks with this action itself.
+	// Asks is the action with which the engine asks whether a call of this action had its effect.
+	// Asks is read-only and belongs to the same agent. The result of Asks.Output becomes the output
+	// of the call that the engine asks about. nil = the engine asks with this action itself.
 	Asks *Action
 	// AskInput evaluates the input of Asks. It uses the same values as the input of this action. In
-	// addition it uses Self.Key of the Scope: the key of the call that the engine asks about. If the
-	// engine asks about an undo, Self.Key is the key of the undone call.
+	// addition it uses Self.Key of the Scope: the key of the call that the engine asks about. If
+	// the engine asks about an undo, Self.Key is the key of the undone call.
 	AskInput ValueFunc
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.
@@ -411,8 +416,9 @@ type Action struct {
 	// declared action is true for the reply, the error is a *Refused, which has the method Failure.
 	// Output is never nil.
 	Output func(json []byte) (value.Value, error)
-	// Stated checks and converts an output that a person states, as Output does for a reply. Only
-	// a declared action has it, because its declared output differs from the reply; otherwise nil.
+	// Stated checks and converts an output that a person states, as Output does for a reply. Only a
+	// declared action needs Stated, because only the output of a declared action differs from the
+	// reply of the agent. For any other action, Stated is nil.
 	Stated func(json []byte) (value.Value, error)
 	// Skeleton returns a form for a person who enters the result of a call. The form is JSON with
 	// the names of the outputs, and their types instead of values. Skeleton may be nil.

@@ -114,7 +114,7 @@ func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
 	r.Add(diag.SeverityWarning, rng, summary, format, args...)
 }
 
-// Add adds a finding. If args is empty, Add uses format unchanged as the detail of the finding,
+// Add adds a finding. If `args` is empty, Add uses `format` unchanged as the detail of the finding,
 // even if `format` contains a percent sign.
 func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
@@ -198,8 +198,8 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 // start of a finding, and also the largest number of bytes after this start.
 const MaxLine = 500
 
-// window shortens the line src[start:end] to the bytes around the index `at`, if it is long. It
-// returns where these bytes begin and end in src.
+// window shortens the line src[start:end] to the bytes around the index `at`, if the line is long.
+// It returns where these bytes begin and end in src.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
@@ -221,8 +221,8 @@ func Range(r hcl.Range) diag.Range {
 	}
 }
 
-// BlockRanges lists the blocks of each file, to find the blocks that enclose a position. The blocks are
-// sorted by their start. The key is the name of the file.
+// BlockRanges lists the blocks of each file, to find the blocks that enclose a position. The blocks
+// are sorted by their start. The key is the name of the file.
 type BlockRanges map[string][]BlockRange
 
 // A BlockRange holds where a block starts and ends, and its name in messages.

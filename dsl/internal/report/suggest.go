@@ -14,9 +14,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// suggestAttribute returns a suggestion for a diagnostic about an attribute that an object does
-// not have. The suggestion names the most similar attribute, or all attributes if none is similar.
-// suggestAttribute returns "" for any other diagnostic.
+// suggestAttribute returns a suggestion for a diagnostic about an attribute that an object does not
+// have. The suggestion names the most similar attribute. If no attribute is similar, the suggestion
+// names all attributes, if there are at most 12. suggestAttribute returns "" if it suggests
+// nothing, and for any other diagnostic.
 func suggestAttribute(d *hcl.Diagnostic) string {
 	name, ty, ok := MissingAttribute(d)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package rule translates the conditions of validation blocks to rules. PostgreSQL evaluates a rule in
-// the transaction that submits a run.
+// Package rule translates the conditions of validation blocks to rules. PostgreSQL evaluates a rule
+// in the transaction that submits a run.
 //
 //	in:   the syntax of a condition, and the types of the variables
 //	out:  a rule in JSON for the SQL function engine.rule, or nothing
@@ -15,7 +15,8 @@
 //	["in", [VALUE, …], A]
 //	["match", PATTERN, A]               PATTERN is a regular expression of PostgreSQL
 //
-// Invariant: whenever a rule has a value, the condition has the same value. A rule has no value (NULL
-// in SQL) if the two might differ, for example for a text that has characters outside of ASCII. The
-// engine evaluates every condition anyway, so a rule without a value only means a later check.
+// Invariant: whenever a rule has a value, the condition has the same value. A rule has no value
+// (NULL in SQL) if the values of rule and condition might differ, for example for a text that has
+// characters outside of ASCII. The engine evaluates every condition anyway. So if a rule has no
+// value, the condition is only checked later.
 package rule

@@ -9,9 +9,9 @@ import (
 // maxRepeat is the largest number in a repetition such as {2,5} that PostgreSQL accepts.
 const maxRepeat = 255
 
-// patternOf translates a regular expression of Go to one of PostgreSQL. Both match the same texts, if
-// these have only printable characters of ASCII. It returns false for an expression that PostgreSQL
-// might read differently.
+// patternOf translates a regular expression of Go to one of PostgreSQL. Both expressions match the
+// same texts, as long as the texts have only printable characters of ASCII. patternOf returns false
+// for an expression that PostgreSQL might read differently.
 func patternOf(source string) (string, bool) {
 	re, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
@@ -24,8 +24,8 @@ func patternOf(source string) (string, bool) {
 	return b.String(), true
 }
 
-// write appends the translation of a part. It ignores whether a repetition prefers the shortest text,
-// because this does not change whether a text matches.
+// write appends the translation of re, which is a part of a regular expression. It ignores whether
+// a repetition prefers the shortest text, because this does not change whether a text matches.
 func write(b *strings.Builder, re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpEmptyMatch:
@@ -80,8 +80,8 @@ func literal(b *strings.Builder, re *syntax.Regexp) bool {
 	return true
 }
 
-// char appends a character. PostgreSQL takes a character after a backslash as it is, unless it is a
-// letter or a digit.
+// char appends a character. In a regular expression of PostgreSQL, a backslash before a character
+// means this character itself, unless the character is a letter or a digit.
 func char(b *strings.Builder, c rune) {
 	if c != ' ' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
 		b.WriteByte('\\')
@@ -89,8 +89,9 @@ func char(b *strings.Builder, c rune) {
 	b.WriteRune(c)
 }
 
-// class appends a set of characters, without those that are not printable. The slice has the first and
-// the last character of each range.
+// class appends the printable characters of a set of characters. The parameter `ranges` has the
+// first and the last character of each range of the set. class returns false if no character is
+// printable.
 func class(b *strings.Builder, ranges []rune) bool {
 	empty := true
 	b.WriteByte('[')

@@ -10,12 +10,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDigits is the largest length of a number. The language computes with 512 bits, and PostgreSQL with
-// decimal digits. Two numbers with at most 100 digits are equal in both, or different in both.
+// maxDigits is the largest length of a number. The language computes with 512 bits, and PostgreSQL
+// with decimal digits. If two numbers have at most 100 digits, they are equal in the language if
+// and only if they are equal in PostgreSQL.
 const maxDigits = 100
 
-// maxDepth is the largest depth of a rule. The SQL function calls itself for each level, and PostgreSQL
-// has a limit for the memory of nested calls.
+// maxDepth is the largest depth of a rule. The SQL function calls itself for each level, and
+// PostgreSQL has a limit for the memory of nested calls.
 const maxDepth = 50
 
 // Of translates a condition. The function `types` returns the type of a variable; cty.NilType = the
@@ -44,8 +45,8 @@ func depth(rule []any) int {
 	return most + 1
 }
 
-// A translation translates the parts of one condition. Its methods return a rule and the type of its
-// value. The type cty.NilType means that the part cannot be translated.
+// A translation translates the parts of one condition. Its methods return a rule and the type of
+// its value. The type cty.NilType means that the part cannot be translated.
 type translation struct {
 	types func(variable string) cty.Type
 }
@@ -101,7 +102,7 @@ func constant(e hclsyntax.Expression) (any, cty.Type) {
 	return nil, cty.NilType
 }
 
-// decimal returns a number in decimal digits; "" = it has too many.
+// decimal returns a number in decimal digits; "" = the number has too many digits, or is infinite.
 func decimal(f *big.Float) string {
 	if f.IsInf() {
 		return ""
@@ -167,7 +168,8 @@ func (t translation) binary(e *hclsyntax.BinaryOpExpr) ([]any, cty.Type) {
 	return []any{op.name, a, b}, cty.Bool
 }
 
-// equal translates == and != between two values of the same simple type, or with null.
+// equal translates == and != between two values of the same simple type, or between a value and
+// `null`.
 func (t translation) equal(e *hclsyntax.BinaryOpExpr) ([]any, cty.Type) {
 	left, right := e.LHS, e.RHS
 	if null(left) {
@@ -188,7 +190,7 @@ func (t translation) equal(e *hclsyntax.BinaryOpExpr) ([]any, cty.Type) {
 	return n, cty.Bool
 }
 
-// null reports whether the expression is the word null.
+// null reports whether the expression is the word `null`.
 func null(e hclsyntax.Expression) bool {
 	lit, ok := e.(*hclsyntax.LiteralValueExpr)
 	return ok && lit.Val.IsNull()

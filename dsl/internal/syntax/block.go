@@ -179,7 +179,7 @@ func ValidName(s string) bool {
 }
 
 // expr converts an expression of the hcl library. If `typ` is true, the expression is a type
-// constraint. Otherwise expr checks the names of functions and the length of numbers. If expr
+// constraint. If it is false, expr checks the names of functions and the length of numbers. If expr
 // finds an error, it reports the error and sets the field Bad of the result.
 func (r Reader) expr(e hcl.Expression, typ bool) *eval.Expr {
 	out := &eval.Expr{Range: e.Range()}
@@ -201,8 +201,8 @@ func (r Reader) expr(e hcl.Expression, typ bool) *eval.Expr {
 
 // fromJSON converts an expression from a JSON file to an expression of HCL. A string becomes a
 // template. An object or an array becomes an object or a tuple expression. For a string, fromJSON
-// also returns the raw text; otherwise the text is nil. If fromJSON cannot convert the expression,
-// it reports an error and returns nil.
+// also returns the raw text. For any other expression, the returned text is nil. If fromJSON cannot
+// convert the expression, it reports an error and returns nil.
 func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 	rng := e.Range()
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {

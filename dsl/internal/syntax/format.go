@@ -130,7 +130,8 @@ func sameMeaning(a, b []byte) bool {
 }
 
 func tokenText(src []byte) []byte {
-	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // errors do not matter here, because invalid text becomes a token, too
+	// Errors do not matter here, because invalid text becomes a token, too.
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)
 	var out []byte
 	for _, t := range tokens {
 		switch t.Type {

@@ -12,8 +12,8 @@ type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
 	free   bool // true = the block may have attributes with any name, but no inner blocks
-	// was maps the earlier name of an attribute to its present name. Only a stored definition
-	// may use the earlier name.
+	// The field `was` maps the earlier name of an attribute to its present name. Only a stored
+	// definition may use the earlier name.
 	was map[string]string
 }
 
@@ -238,8 +238,8 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// RootFields lists the attributes of each.*, self.*, failure.*, run.* and event.*. Every module has the
-// same attributes.
+// RootFields lists the attributes of each.*, self.*, failure.*, run.* and event.*. Every module has
+// the same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out", "signal", "previous", "collected", "error"},

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Conform converts a value to a type constraint. It differs from the conversion of the library
-// cty in one point. Where the constraint says any, the value keeps its type, also inside of
-// lists and maps: ["a", 1] does not become ["a", "1"].
+// Conform converts a value to a type constraint. It differs from the conversion of the library cty
+// in one point. Where the constraint says `any`, the value keeps its type, also inside of lists and
+// maps: ["a", 1] does not become ["a", "1"].
 func Conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty == cty.DynamicPseudoType {
 		return v, nil
@@ -92,9 +92,9 @@ func conformObject(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return cty.ObjectVal(out), nil
 }
 
-// ConvertTo converts a value to a type. The type must not contain the type any. ConvertTo
-// converts each element of a list separately. The library cty would also compare the types of
-// all elements, which takes long.
+// ConvertTo converts a value to a type. The type must not contain the type `any`. ConvertTo
+// converts each element of a list separately. The library cty would also compare the types of all
+// elements, which takes long.
 func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if ty.IsPrimitiveType() {
 		return ConvertScalar(v, ty)

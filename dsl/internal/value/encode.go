@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns
-// an error if a part of v is unknown. If the parameter `secrets` is false, a secret in v is an error,
+// Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns an
+// error if a part of v is unknown. If the parameter `secrets` is false, a secret in v is an error,
 // too.
 func Encode(v cty.Value, secrets bool) (Value, error) {
 	e := &Encoder{AllowSecrets: secrets}
@@ -87,9 +87,10 @@ func (e *Encoder) value(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// secret writes null if `marks` has a SecretMark, and adds the secret to e.Secrets. Otherwise it
-// writes nothing, and `done` is false. It returns an error if secrets are not allowed, or if an
-// expression has changed the text of the secret.
+// secret looks for a SecretMark in the parameter `marks`. If there is one, secret writes null, adds
+// the secret to e.Secrets, and returns true. If there is none, secret writes nothing, and returns
+// false. It returns an error if secrets are not allowed, or if an expression has changed the text
+// of the secret.
 func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
 	var found []SecretMark
 	for m := range marks {
@@ -203,7 +204,7 @@ func AppendText(out []byte, s string) []byte {
 		case r == utf8.RuneError && size == 1:
 			out = append(append(out, s[from:i]...), `\ufffd`...)
 			from = i + size
-		case r == '\u2028' || r == '\u2029': // JavaScript treats them as line ends
+		case r == '\u2028' || r == '\u2029': // JavaScript treats these two characters as line ends
 			out = append(append(out, s[from:i]...), '\\', 'u', '2', '0', '2', hexDigits[r&15])
 			from = i + size
 		}

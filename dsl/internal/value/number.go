@@ -119,8 +119,9 @@ func Numeral(s string) int64 {
 }
 
 // Exponent returns the absolute value of a number's binary exponent. That is approximately the
-// number of bits before the binary point. For a number below 1, it is the number of zeros after
-// the point. Exponent returns 0 for a value that is not a known number, or is infinite.
+// number of bits before the binary point. For a number below 1, it is approximately the number of
+// zeros after the binary point. Exponent returns 0 for a value that is not a known number, or is
+// infinite.
 func Exponent(v cty.Value) int64 {
 	v, _ = v.Unmark()
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {

@@ -44,9 +44,9 @@ type marks struct {
 	Secrets   []Secret
 }
 
-// NewValue makes a Value from canonical JSON. The Value uses the slice `data` without a copy, so the
-// caller must not change this slice afterwards. The parameter `sensitive` lists the JSON pointers
-// (RFC 6901) of the sensitive parts.
+// NewValue makes a Value from canonical JSON. The Value uses the slice `data` without a copy, so
+// the caller must not change this slice afterwards. The parameter `sensitive` lists the JSON
+// pointers (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
 		return Value{}

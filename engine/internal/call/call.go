@@ -63,8 +63,8 @@ type Children interface {
 
 // A ChildCall is a call that waits for a child run.
 type ChildCall interface {
-	// Stop asks the child run to end, because the parent does not need its result any more. The call
-	// still waits for the end of the child. Stop does not block.
+	// Stop asks the child run to end, because the parent does not need its result any more. The
+	// call still waits for the end of the child. Stop does not block.
 	Stop(machine.Stop)
 	// Pause asks the run of a group to pause or to resume. Pause does not block.
 	Pause(machine.PauseChild)

@@ -59,8 +59,8 @@ func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	return true
 }
 
-// StopCall notifies the agent that the answer to a call is not needed any more. If the call waits for
-// a child run, it asks the child to end.
+// StopCall notifies the agent that the answer to a call is not needed any more. If the call waits
+// for a child run, StopCall asks the child to end.
 func (w *Caller) StopCall(run status.RunID, stop machine.Stop) {
 	if w.askChild(run, stop.Attempt, func(child ChildCall) { child.Stop(stop) }) {
 		return
@@ -100,8 +100,8 @@ func (w *Caller) Stopped() bool {
 
 // Wait waits until no call is in flight and all late replies are stored. An Invoker may ignore
 // complete-by. So Wait waits for calls at most until the latest complete-by of all calls, plus the
-// duration in the parameter `grace`. If a call is still in flight then, it returns an error.
-// Otherwise it waits for late replies, at most for the same duration.
+// duration in the parameter `grace`. If a call is still in flight at that time, Wait returns an
+// error. If not, Wait then waits for late replies, at most for the duration `grace`.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err

@@ -96,7 +96,7 @@ func (m *echoes) search(doc any, at string) {
 		for k := range x {
 			// If the key k contains a secret, mark the whole object. The pointer of a smaller
 			// part would contain k, and so show the secret.
-			if m.holds(k) {
+			if m.containsSecret(k) {
 				m.marks = append(m.marks, at)
 				return
 			}
@@ -111,11 +111,11 @@ func (m *echoes) search(doc any, at string) {
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (m *echoes) text(s, at string) {
-	if m.holds(s) {
+	if m.containsSecret(s) {
 		m.marks = append(m.marks, at)
 	}
 }
 
-func (m *echoes) holds(s string) bool {
+func (m *echoes) containsSecret(s string) bool {
 	return slices.ContainsFunc(m.found, func(secret string) bool { return strings.Contains(s, secret) })
 }

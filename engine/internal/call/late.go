@@ -17,8 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Limits for late replies that are not stored yet. If one more late reply would exceed the first
-// or the second limit, the engine drops it. The engine logs how many it has dropped.
+// These constants are limits for late replies that are not stored yet. If one more late reply would
+// exceed the first or the second limit, the engine drops the late reply. The engine logs how many
+// it has dropped.
 const (
 	maxLateWaiting = 1000     // largest number of late replies that are not stored yet
 	maxLateBytes   = 16 << 20 // largest size of all late replies that are not stored yet, in bytes

@@ -48,10 +48,10 @@ func (p *progressSender) every() time.Duration { return p.c.Silence / 2 }
 // inbox of the run.
 const postEvery = time.Second
 
-// Limits for the checkpoints of a call. A checkpoint that comes too early waits, and a newer
-// checkpoint replaces it. Each time the call has sent CheckpointsPerPace bytes, its rate is
-// halved, at most ten times. So a call may record checkpoints for days, but an agent in an
-// endless loop does not fill the database.
+// These constants are limits for the checkpoints of a call. A checkpoint that comes too early
+// waits, and a newer checkpoint replaces it. Each time the call has sent CheckpointsPerPace bytes,
+// its rate is halved, at most ten times. So a call may record checkpoints for days, but an agent in
+// an endless loop does not fill the database.
 const (
 	CheckpointPause = 100 * time.Millisecond // shortest pause between two checkpoints of a call
 	CheckpointRate  = 256 << 10              // largest number of checkpoint bytes of a call, per second
@@ -77,8 +77,9 @@ func (p *progressSender) progress(pr invoke.Progress) {
 		return
 	}
 	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. Without a
-	// CompleteBy, the run decides the event as of the present time, and not as of the time of arrival.
-	// Without a Slot, the decision cannot take the slot, which the call needs until its end.
+	// CompleteBy, the run decides the event as of the present time, and not as of the time of
+	// arrival. Without a Slot, the decision cannot take the slot, which the call needs until its
+	// end.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}

@@ -207,12 +207,12 @@ func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	return "", "", false
 }
 
-// codeNotFound is the error code with which a lookup that invokes another action says that the
-// earlier call had no effect.
+// A lookup that invokes another action fails with the error code codeNotFound if the earlier call
+// had no effect.
 const codeNotFound = "not_found"
 
-// asks returns the action that a lookup invokes. It returns nil if this is the action of the earlier
-// call, or if the call is no lookup.
+// asks returns the action that a lookup invokes. It returns nil if the lookup invokes the action of
+// the earlier call, or if the call is no lookup.
 func (e *Spec) asks() *dsl.Action {
 	if e.Invoke.Purpose != sdk.PurposeLookup {
 		return nil
@@ -253,8 +253,9 @@ func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
 	}
 }
 
-// withKept returns a copy of an answer that says what remains of the effects of a child run. It returns
-// every other event unchanged: only these two answers end a call for a child run.
+// withKept returns a copy of an answer that says what remains of the effects of a child run. It
+// changes only AttemptOK and AttemptFailed, because the reply of a call for a child run is one of
+// these two. It returns every other event unchanged.
 func withKept(event machine.Event, kept status.Kept) machine.Event {
 	switch ev := event.(type) {
 	case machine.AttemptOK:

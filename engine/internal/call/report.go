@@ -48,7 +48,8 @@ func (c *Call) Finish() {
 	c.w.end(c)
 }
 
-// deliverUntilStored delivers the answer again and again until the run has it. If this engine does not own the
+// deliverUntilStored delivers the answer again and again until the run has it. It gives up if
+// StopAll was called, or at the time postFor after complete-by. If this engine does not own the
 // run, the answer goes into the run's inbox, with the time at which it reached this engine. In the
 // inbox the answer is durable, and it counts even if another engine owns the run by then
 // (language.md, What counts). err is the error of the first delivery.

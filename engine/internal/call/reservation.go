@@ -30,8 +30,8 @@ func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.c
 // slot was taken or given back before.
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
-// HandBack moves the slot from s back to the Reservation `to`, from which the slot was taken. It does
-// nothing if s has no slot any more.
+// HandBack moves the slot from s back to the Reservation `to`, from which the slot was taken. It
+// does nothing if s has no slot any more.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)

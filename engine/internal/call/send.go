@@ -244,8 +244,9 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent. The parameter `why` is the
-// reason. The Answer also says when the run tries the call again. The parameter `pause` is the first
-// pause. If the call cannot be sent then either, the pause doubles, up to the parameter `limit`.
+// reason. The Answer also says when the run tries the call again: after the pause in the parameter
+// `pause`. For each time in a row that the call could not be sent before, the pause doubles, up to
+// the parameter `limit`.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

@@ -24,8 +24,8 @@ type Verdict struct {
 	Ends                  map[status.RunState]int // number of runs, by their last status
 }
 
-// Judge checks the invariants I1 to I10 and I12 on all accepted runs. If an invariant does not hold, the
-// test fails. Judge returns how much it has checked.
+// Judge checks the invariants I1 to I10 and I12 on all accepted runs. If an invariant does not
+// hold, the test fails. Judge returns how much it has checked.
 func (w *World) Judge() Verdict {
 	w.T.Helper()
 	runs := w.Runs()

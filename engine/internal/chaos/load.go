@@ -80,8 +80,8 @@ type load struct {
 	batch int           // number of runs in a batch
 	limit int           // number of open runs at which load pauses
 
-	open                    []status.RunID // accepted runs that may be open, oldest first (see look)
-	accepted, again, waited int            // number of accepted runs, of repeated submissions, and of pauses
+	open                    []status.RunID // accepted runs that may still be open, oldest first
+	accepted, again, waited int            // numbers of accepted runs, repeated submissions, and pauses
 }
 
 // run submits batches of runs until the channel `done` is closed.
@@ -97,7 +97,7 @@ func (l *load) run(done <-chan struct{}) {
 		if len(l.open) >= l.limit {
 			if l.look(); len(l.open) >= l.limit {
 				l.waited++
-				time.Sleep(time.Second) // pause between two calls of look, because they cost much time
+				time.Sleep(time.Second) // pause, because a call of look takes much time
 				continue
 			}
 		}

@@ -63,7 +63,7 @@ func (j *judge) waits(r Run, records []machine.Record) (taken int) {
 		if e, ok := rec.Event().(machine.SignalReceived); ok {
 			accepted[cmp.Or(e.ID, fmt.Sprint("message ", e.Ask))] = true
 		}
-		kept := len(accepted) - taken // number of signals that no wait step had taken before this record
+		kept := len(accepted) - taken // number of signals that were not taken before this record
 		state.Apply(rec)
 		nowTaken, nowLate := 0, 0
 		for _, n := range state.Nodes() {

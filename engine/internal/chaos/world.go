@@ -320,7 +320,7 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
 	deadline := time.Now().Add(patience(limit))
-	left := w.Runs() // runs not yet seen at rest; a run at rest stays at rest, as no person acts on it
+	left := w.Runs() // runs that may be open; no person acts, so an ended or parked run stays so
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
 		var next []Run

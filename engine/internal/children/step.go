@@ -36,8 +36,8 @@ const pageSize = 1000
 // doing names the work of this package in the log.
 const doing = "follow a child run"
 
-// Run asks the store about the awaited child runs until ctx ends, with a pause of Config.Poll. While
-// no call waits, Run does not ask.
+// Run asks the store about the awaited child runs until ctx ends, with a pause of Config.Poll.
+// While no call waits, Run does not ask.
 func (r *Waits) Run(ctx context.Context) {
 	for {
 		select {
@@ -143,8 +143,9 @@ func (w *waiter) step(ctx context.Context) {
 				return err
 			}
 			if fresh && !stop && !paused && !w.undoes() && !w.stale() {
-				// The child has just been submitted. If it has already ended in this engine, the method
-				// `close` ends the call. Otherwise the method Ended or the method `ask` notices the end later.
+				// The child has just been submitted. If it has already ended in this engine, the
+				// method `close` ends the call. Otherwise the method Ended or the method `ask`
+				// notices the end later.
 				return w.close(ctx, child, stop)
 			}
 			load = fresh
@@ -251,8 +252,8 @@ func (w *waiter) take() *ending {
 	return e
 }
 
-// close calls closeWith if the method Ended has reported the end of the child run. Otherwise it does
-// nothing.
+// close calls closeWith if the method Ended has reported the end of the child run. Otherwise it
+// does nothing.
 func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error {
 	e := w.take()
 	if e == nil {
@@ -261,11 +262,11 @@ func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error
 	return w.closeWith(ctx, child, stop, e)
 }
 
-// follow continues the call with what is known of the child run. If the child has ended, follow calls
-// closeWith. If the child is open but must turn back, follow posts a cancel to it. If this engine does
-// not know how the child has ended, follow reads the child. If `load` is true, the child has ended or is
-// new: then follow reads the whole run at once. Otherwise it reads the status first, because an open
-// child may have a long journal.
+// follow continues the call with what is known of the child run. If the child has ended, follow
+// calls closeWith. If the child is open but must turn back, follow posts a cancel to it. If this
+// engine does not know how the child has ended, follow reads the child. The parameter `load` is
+// true if the child has ended or is new: then follow reads the whole run at once. If `load` is
+// false, follow first reads only the status, because an open child may have a long journal.
 func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool) error {
 	if e := w.take(); e != nil {
 		return w.closeWith(ctx, child, stop, e)
@@ -316,10 +317,12 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 	return nil
 }
 
-// early handles the cases in which the status of the child run is enough; then `over` is true. If the
-// child is open, early posts a cancel if the child must turn back. It makes the run of a group follow the
-// pause of its parent, and sends a child the deadline if that has changed. The end of a child needs more
-// than the status: the effects that remain.
+// early does the work for a child run that is still open, and returns true. For this work, the
+// status of the child is enough. If the child must turn back, early posts a cancel to it. early
+// makes the run of a group follow the pause of its parent. It sends the child the time until which
+// the parent waits, if this time has changed. If the child has ended, early does nothing and
+// returns false, because then the status is not enough: the call must also report which effects
+// remain.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	if state.Final() {
 		return false, nil
@@ -343,9 +346,9 @@ func outputs(s *machine.State) json.RawMessage {
 	return data
 }
 
-// cancel posts a cancel to the child run, once. A child that is turning back needs no cancel. If the
-// parent was cancelled without compensation, the child gets the same verb. This verb is posted also
-// after a plain cancel, because a child that has passed its pivot refuses the plain one.
+// cancel posts a cancel to the child run, once. A child that is turning back needs no cancel. If
+// the parent was cancelled without compensation, the child gets the same verb. This verb is posted
+// also after a plain cancel, because a child that has passed its pivot refuses the plain one.
 func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
 	if state == status.RunCompensating || state == status.RunCompensationFailed {
 		return nil
@@ -363,38 +366,45 @@ func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.Ru
 	if w.cancelled {
 		return nil
 	}
-	err := w.post(ctx, child, "cancel", machine.CancelRequested{By: w.Name, Reason: "the parent run turns back"})
+	err := w.post(ctx, child, "cancel", machine.CancelRequested{By: w.Name, Reason: "the parent run does not wait for it any more"})
 	w.cancelled = err == nil
 	return err
 }
 
-// strayLocked reports whether the run of a group must be paused but is not, or the other way round. A
-// run that needs a person starts nothing anyway.
+// holdLocked returns the pause that the run of a group must have now; nil = none. A group that must
+// turn back is not paused with a parked run: its undos must not wait for a person.
+func (w *waiter) holdLocked() *machine.PauseChild {
+	if w.pause != nil && w.pause.Parked && w.stop {
+		return nil
+	}
+	return w.pause
+}
+
+// strayLocked reports whether the run of a group must be paused but is not, or is paused but must
+// not be. It returns false for a run that needs a person, because such a run starts nothing anyway.
 func (w *waiter) strayLocked(state status.RunState) bool {
 	paused := state == status.RunPaused
 	w.theirs = w.theirs && paused
-	if !w.Flow.Steps[w.Invoke.Step].Child.Group || state.Final() || state.NeedsHuman() || w.theirs && w.pause == nil {
+	hold := w.holdLocked() != nil
+	if !w.Flow.Steps[w.Invoke.Step].Child.Group || state.Final() || state.NeedsHuman() || w.theirs && !hold {
 		return false
 	}
-	return paused != (w.pause != nil)
+	return paused != hold
 }
 
-// followPause makes the run of a group follow the pause of the run around it. A pause by a person stays,
-// because the parent ends only its own.
+// followPause makes the run of a group follow the pause of the run around it. If a person has
+// paused the run of the group, it stays paused, because the parent ends only a pause that the
+// parent has begun.
 func (w *waiter) followPause(ctx context.Context, child status.RunID, state status.RunState) error {
 	r := w.waits
 	r.mu.Lock()
-	stray, pause := w.strayLocked(state), w.pause
+	stray, pause := w.strayLocked(state), w.holdLocked()
 	r.mu.Unlock()
 	if !stray {
 		return nil
 	}
 	if pause != nil {
-		reason := "the run around the group is paused"
-		if pause.Reason != "" {
-			reason += ": " + pause.Reason
-		}
-		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: reason})
+		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: pause.Why()})
 	}
 	run, err := journal.Load(ctx, r.cfg.Store, r.cfg.Sealer, r.cfg.Defs, child)
 	if err != nil {
@@ -409,8 +419,8 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 	return w.post(ctx, child, "resume", machine.ResumeRequested{By: w.Name, Reason: "the run around the group goes on"})
 }
 
-// staleLocked reports whether the child run knows another time than that until which its parent waits.
-// A child that must turn back needs no other time.
+// staleLocked reports whether the parent now waits until another time than the child run knows. It
+// returns false for a child that must turn back, because such a child does not need the time.
 func (w *waiter) staleLocked() bool {
 	return !w.bound.IsZero() && !w.bound.Equal(w.sent) && !w.stop && !w.undoes()
 }
@@ -421,9 +431,9 @@ func (w *waiter) stale() bool {
 	return w.staleLocked()
 }
 
-// followDeadline sends the time until which the parent waits to the open child run, if the child knows
-// another time. The message has no Dedup: an earlier message with another time may wait in the inbox,
-// and the newest message must be decided last.
+// followDeadline sends the time until which the parent waits to the open child run, if the child
+// knows another time. The message has no Dedup: an earlier message with another time may wait in
+// the inbox, and the newest message must be decided last.
 func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
 	if !w.stale() {
 		return nil
@@ -438,7 +448,7 @@ func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
 }
 
 // leaves returns why the child run must keep its effects; nil = it need not.
-func (w *waiter) leaves() *leaving {
+func (w *waiter) leaves() *keepEffects {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
 	return w.leave
@@ -471,8 +481,8 @@ func (w *waiter) post(ctx context.Context, child status.RunID, verb string, e ma
 	return w.send(ctx, child, "parent/"+verb, e)
 }
 
-// send puts a verb into the inbox of the child run. If `dedup` is not "", the verb is put there only if
-// no message with the same dedup waits there.
+// send puts a verb into the inbox of the child run. If `dedup` is not "", the verb is put there
+// only if no message with the same dedup waits there.
 func (w *waiter) send(ctx context.Context, child status.RunID, dedup string, e machine.Event) error {
 	data, err := journal.EncodeMessage(w.waits.cfg.Sealer, child, e)
 	if err != nil {

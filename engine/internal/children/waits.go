@@ -68,12 +68,12 @@ type Waits struct {
 
 	ctx context.Context // ends when the engine stops; the goroutines of the Waits use it
 
-	mu      sync.Mutex // protects the fields below
-	waits   map[callID]*waiter
-	byChild map[status.RunID][]*waiter // waiters whose child run is known
-	seeks   map[string]*waiter         // waiters that submit their child run now, by the name of the child run
-	todo    []*waiter                  // waiters for which a goroutine has work, oldest first
-	workers int                        // number of goroutines that work
+	mu         sync.Mutex // protects the fields below
+	waits      map[callID]*waiter
+	byChild    map[status.RunID][]*waiter // waiters whose child run is known
+	submitting map[string]*waiter         // waiters that submit their child run now, by the name of the child run
+	todo       []*waiter                  // waiters for which a goroutine has work, oldest first
+	workers    int                        // number of goroutines that work
 }
 
 // A callID identifies a call that waits.
@@ -96,7 +96,7 @@ type waiter struct {
 	busy   bool                // the waiter is in the list Waits.todo, or a goroutine works on it
 	again  bool                // something has changed since the goroutine began: it must look once more
 	stop   bool                // the answer is not needed any more: the child must be cancelled
-	leave  *leaving            // the child must keep its effects when it is cancelled; nil = it is undone
+	leave  *keepEffects        // the child must keep its effects when it is cancelled; nil = it is undone
 	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not
 	theirs bool                // the child is paused, but a person has paused it: the parent does not resume it
 	bound  time.Time           // time until which the parent waits, if the run of the parent has said so since Start; zero = as at Start
@@ -112,11 +112,11 @@ type waiter struct {
 
 // New returns a Waits with no call in flight. Its work ends with ctx.
 func New(ctx context.Context, cfg Config) *Waits {
-	return &Waits{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
+	return &Waits{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, submitting: map[string]*waiter{}}
 }
 
-// A leaving says why a child run is cancelled without compensation.
-type leaving struct{ reason string }
+// A keepEffects says why a child run is cancelled without compensation.
+type keepEffects struct{ reason string }
 
 // Start begins a call and returns at once. The Waits calls the function in the parameter `done`
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
@@ -125,10 +125,10 @@ type leaving struct{ reason string }
 func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) call.ChildCall {
 	w := &waiter{waits: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	if e.Invoke.NoCompensate {
-		w.leave = &leaving{}
+		w.leave = &keepEffects{}
 	}
-	if e.Invoke.Paused {
-		w.pause = &machine.PauseChild{Attempt: e.Invoke.Attempt, On: true, Reason: e.Invoke.PauseReason}
+	if e.Invoke.Pause.On {
+		w.pause = &e.Invoke.Pause
 	}
 	r.mu.Lock()
 	old := r.waits[w.id]
@@ -141,22 +141,22 @@ func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) ca
 	return w
 }
 
-// Stop makes a goroutine cancel the child run, because its parent does not need the result any more.
-// If the parent was cancelled without compensation, so is the child. The call still waits for the end
-// of the child: only the end says whether there is an effect.
+// Stop makes a goroutine cancel the child run, because its parent does not need the result any
+// more. If the parent was cancelled without compensation, so is the child. The call still waits for
+// the end of the child: only the end says whether there is an effect.
 func (w *waiter) Stop(how machine.Stop) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
 	w.stop = true
 	if how.NoCompensate {
-		w.leave = &leaving{how.Reason}
+		w.leave = &keepEffects{how.Reason}
 	}
 	w.waits.enqueueLocked(w)
 }
 
-// Pause makes a goroutine pause the run of a group, or end this pause. Then the method `ask` compares
-// the run of the group with the run around it, at each question to the store. So a message that is
-// lost, or that another verb has overtaken, is sent again.
+// Pause makes a goroutine pause the run of a group, or end this pause. Later, at each question to
+// the store, the method `ask` compares the run of the group with the run around it. So if the
+// message is lost, or if another verb was decided after it, it is sent again.
 func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -167,9 +167,9 @@ func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.enqueueLocked(w)
 }
 
-// Bound changes the time until which the call waits. Then a goroutine sends this time to the child run,
-// unless the child knows it already: an open child got an earlier time with its start. If the message
-// cannot be posted, the method `ask` tries again.
+// Bound changes the time until which the call waits. An open child knows only the time that was
+// sent to it last. So a goroutine sends it the new time, unless the child knows this time already.
+// If the message cannot be posted, the method `ask` tries again.
 func (w *waiter) Bound(how machine.BoundChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -191,12 +191,12 @@ func (w *waiter) noteSent(until time.Time) {
 	w.sent = until
 }
 
-// Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not
-// the state s. So the Waits need not read the child from the store.
+// Ended reports that a child run has ended in this engine. It keeps how the child has ended, so
+// that the Waits need not read the child from the store. It does not keep the state s.
 func (r *Waits) Ended(run status.RunID, s *machine.State) {
 	name := s.Run().Name
 	r.mu.Lock()
-	wanted := r.seeks[name] != nil || len(r.byChild[run]) > 0
+	wanted := r.submitting[name] != nil || len(r.byChild[run]) > 0
 	r.mu.Unlock()
 	if !wanted {
 		return
@@ -204,7 +204,7 @@ func (r *Waits) Ended(run status.RunID, s *machine.State) {
 	e := endingOf(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w := r.seeks[name]; w != nil {
+	if w := r.submitting[name]; w != nil {
 		w.end = e
 	}
 	for _, w := range r.byChild[run] {
@@ -276,12 +276,12 @@ func (r *Waits) work() {
 	}
 }
 
-// finish ends the call with a reply or an error, unless it has ended before. No effects of a child run
-// remain.
+// finish ends the call with a reply or an error, unless the call has ended before. It reports that
+// no effects of a child run remain.
 func (w *waiter) finish(reply sdk.Reply, err error) { w.finishWith(reply, 0, err) }
 
-// finishWith ends the call as finish does. The parameter `kept` says what remains of the effects of the
-// child run.
+// finishWith ends the call as finish does. The parameter `kept` says what remains of the effects of
+// the child run.
 func (w *waiter) finishWith(reply sdk.Reply, kept status.Kept, err error) {
 	r := w.waits
 	r.mu.Lock()
@@ -293,14 +293,14 @@ func (w *waiter) finishWith(reply sdk.Reply, kept status.Kept, err error) {
 	if r.waits[w.id] == w {
 		delete(r.waits, w.id)
 	}
-	w.soughtLocked()
-	w.leaveLocked()
+	w.submittedLocked()
+	w.removeLocked()
 	r.mu.Unlock()
 	w.done(reply, kept, err)
 }
 
-// leaveLocked removes the waiter from the waiters of its child run.
-func (w *waiter) leaveLocked() {
+// removeLocked removes the waiter from the waiters of its child run.
+func (w *waiter) removeLocked() {
 	if w.child == 0 {
 		return
 	}
@@ -320,14 +320,14 @@ func (w *waiter) seek(name string) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
 	if !w.over {
-		w.name, w.waits.seeks[name] = name, w
+		w.name, w.waits.submitting[name] = name, w
 	}
 }
 
-// soughtLocked notes that the waiter does not submit its child run any more.
-func (w *waiter) soughtLocked() {
-	if w.waits.seeks[w.name] == w {
-		delete(w.waits.seeks, w.name)
+// submittedLocked notes that the waiter does not submit its child run any more.
+func (w *waiter) submittedLocked() {
+	if w.waits.submitting[w.name] == w {
+		delete(w.waits.submitting, w.name)
 	}
 }
 
@@ -335,7 +335,7 @@ func (w *waiter) soughtLocked() {
 func (w *waiter) found(child status.RunID) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
-	w.soughtLocked()
+	w.submittedLocked()
 	if !w.over {
 		w.child = child
 		w.waits.byChild[child] = append(w.waits.byChild[child], w)
@@ -343,8 +343,8 @@ func (w *waiter) found(child status.RunID) {
 }
 
 // fail ends the call with a permanent failure, because another attempt would fail, too. The
-// parameter `state` is the status of the child run; RunInvalid = there is no child run. The parameter
-// `kept` says what remains of the effects of the child run.
+// parameter `state` is the status of the child run; RunInvalid = there is no child run. The
+// parameter `kept` says what remains of the effects of the child run.
 func (w *waiter) fail(code, message string, state status.RunState, kept status.Kept) {
 	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}
 	if state != status.RunInvalid {

@@ -180,8 +180,8 @@ func TestEndOfAChildOfThisEngineIsNotRead(t *testing.T) {
 	if n := r.reads.Load(); n != 0 {
 		t.Errorf("%d reads of journals, want none", n)
 	}
-	if len(r.seeks) != 0 {
-		t.Errorf("the Room still seeks %v", r.seeks)
+	if len(r.submitting) != 0 {
+		t.Errorf("the Room still seeks %v", r.submitting)
 	}
 }
 

@@ -28,7 +28,7 @@ type Membership struct {
 	Runs      *owner.Scheduler
 	Committer *commit.Committer
 	writers   []store.Writer
-	ctx       context.Context         // ends with the membership; used only for Done and context.Cause
+	ctx       context.Context         // ends with the membership; used only to notice the end and its reason
 	end       context.CancelCauseFunc // ends the membership with a reason
 
 	taker   *taker
@@ -39,8 +39,9 @@ type Membership struct {
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found
-	// busy is true if the last call of the method `due` got a hint, or its tick found messages, or
-	// its tick found runs of other engines that this engine may take over.
+	// busy is true if the last call of the method `due` got a hint, or if its tick found other work
+	// than due runs of this engine: for example messages, or runs of other engines that this engine
+	// may take over.
 	busy bool
 }
 
@@ -162,7 +163,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 			continue
 		}
 		runs = append(runs, d.Run)
-		if !t.Runs.Timers.Has(d.Run) { // a timer is more exact than the next_check in the run's row
+		if !t.Runs.Timers.Has(d.Run) { // a timer is more exact than the run's next_check
 			lag = max(lag, tick.Now.Sub(d.NextCheck))
 		}
 	}

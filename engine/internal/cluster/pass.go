@@ -11,9 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Once makes one full scan of the runs that this engine does not own. It takes over runs that are due
-// or have a message, if their owner is dead or they have no owner. It also takes over runs that are
-// overdue by more than Options.grace, if their owner is alive. It returns the results of the scan.
+// Once makes one full scan of the runs that this engine does not own. It takes over runs that are
+// due or have a message, if their owner is dead or they have no owner. It also takes over runs that
+// are overdue by more than Options.grace, if their owner is alive. It returns the results of the
+// scan.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	stats := Pass{Foreign: true}
@@ -23,8 +24,8 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	}
 	for _, d := range tick.Unowned {
 		since := d.NextCheck
-		// A high priority makes NextCheck of a new run earlier than the creation of the run. The delay
-		// counts from the creation.
+		// A high priority makes NextCheck of a new run earlier than the creation of the run. The
+		// delay counts from the creation.
 		if created := naming.TimeOfRun(d.Run); since.Before(created) {
 			since = created
 		}

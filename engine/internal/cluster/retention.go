@@ -10,7 +10,8 @@ import (
 
 // These are the names of the scans that remove runs that ended long ago. If Options.Retention is 0,
 // an engine removes only the runs of workflows that have their own retention. Such an engine scans
-// more rarely. Its scan has a separate name, so that it does not delay the scan of other engines.
+// more rarely. So its scan has a separate name. If both scans had the same name, its rare scan
+// would delay the scans of other engines.
 const (
 	passRetention    = "retention"
 	passOwnRetention = "retention of workflows"
@@ -31,8 +32,8 @@ func (o Options) retentionPeriod() time.Duration {
 // retain removes old runs until ctx ends. A run is old if it ended longer ago than the retention of
 // its workflow, or longer ago than Options.Retention if the workflow has none. In each period only
 // one engine of the store removes runs. If that engine dies, or the store does not answer, another
-// engine removes the remaining runs in a later period (S22). retain does nothing if the store cannot
-// remove runs.
+// engine removes the remaining runs in a later period (S22). retain does nothing if the store
+// cannot remove runs.
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {
@@ -64,8 +65,8 @@ func (n *Local) retain(ctx context.Context) {
 }
 
 // forget removes old runs in batches, and returns how much it removed. After each batch it pauses
-// for as long as the batch took. The parameter `period` is the longest time for which it works:
-// after that time another engine may begin to remove runs.
+// for as long as the batch took. It works at most for the duration in the parameter `period`: after
+// that time another engine may begin to remove runs.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), time.Time{}
 	if keep := n.cfg.Options.Retention; keep > 0 {

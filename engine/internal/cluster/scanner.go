@@ -16,7 +16,7 @@ import (
 
 // A scanner takes over runs that this engine does not own: runs without an owner, runs of dead
 // engines, and overdue runs of live engines. It begins with the lists of runs that a tick has
-// returned. It has its own goroutine. Everything that a scanner must know is in the store, so that
+// returned. A scanner has its own goroutine. Everything that it must know is in the store, so that
 // the scanner of another engine can continue the work at any time (S46, S49).
 type scanner struct {
 	n  *Local
@@ -166,9 +166,10 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// A tick does not return all runs without an owner, because there are too many. All dead engines
-		// were scanned, so the runs that they still own wait for a person. A search for all these runs
-		// would cost more than all other work. So `addressed` takes over only those with a message.
+		// A tick does not return all runs without an owner, because there are too many. All dead
+		// engines were scanned, so the runs that they still own wait for a person. A search for all
+		// these runs would cost more than all other work. So `addressed` takes over only those with
+		// a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -211,8 +212,9 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wakeAnnouncer wakes the goroutine that announces states of runs, unless the newest tick says that no state
-// waits to be announced. An engine may have ended before it announced one.
+// wakeAnnouncer wakes the goroutine that announces states of runs. This is needed because an engine
+// may have ended before it announced a state. If the newest tick says that no state waits to be
+// announced, wakeAnnouncer does nothing.
 func (p *scanner) wakeAnnouncer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,22 +223,24 @@ func (p *scanner) wakeAnnouncer() {
 	}
 }
 
-// next sets the time of the next full scan. Usually the scan comes two to three times MaxScan from
-// now. If the parameter `work` is false and no run is in memory, it comes four to five times
-// MaxScan from now. So an idle engine puts almost no load on the store.
+// next sets the time of the next full scan. Usually the pause until the scan is two or three times
+// MaxScan. If the parameter `work` is false and no run is in memory, it is four or five times
+// MaxScan, so that an idle engine puts almost no load on the store. The pause is shorter by a
+// quarter of MaxScan, see below.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
 	// The method `some` adds jitter, so that different engines make the scan. If one engine always
-	// made it, no scan would find the stuck runs of this engine, because a scan leaves out own runs.
+	// made it, no scan would find the stuck runs of this engine, because a scan leaves out the runs
+	// of the engine that makes it.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// An idle engine ticks once in each MaxScan, and only a tick starts a scan that is due. So the
-	// scan becomes due a quarter of MaxScan before the tick. Otherwise a tick that comes slightly too
-	// early would not start it.
+	// scan becomes due a quarter of MaxScan before the tick. If the scan became due at the same
+	// time as the tick, a tick that comes slightly too early would not start the scan.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
@@ -284,9 +288,9 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	return p.by.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
-// mayClaim reports whether this engine should claim more runs. For example, it returns false if many
-// runs of this engine already wait for slots of agents. Then other engines can claim the runs that
-// have no owner.
+// mayClaim reports whether this engine should claim more runs. For example, it returns false if
+// many runs of this engine already wait for slots of agents. Then other engines can claim the runs
+// that have no owner.
 func (p *scanner) mayClaim() bool {
 	return p.n.shared.Claims() && p.by.hasMemory() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
@@ -312,8 +316,8 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	return taken, nil
 }
 
-// overdue takes over runs that are overdue by more than Options.grace although their owner is alive.
-// It returns how many it got. It does not notify the owner instead, because this would make a
+// overdue takes over runs that are overdue by more than Options.grace although their owner is
+// alive. It returns how many it got. It does not notify the owner, because a message would make a
 // slow owner even slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()

@@ -20,11 +20,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// take takes runs over, and returns how many it got. Before it decodes a run, it records in
-// the store that this engine has the run in hand (store.Hands). Usually it takes over many
-// runs together. But if an engine died with a run in hand, take takes over this run alone.
-// If this engine dies then, it is clear which run was the cause. If too many engines died
-// with a run in hand, take parks the run instead.
+// take takes runs over, and returns how many it got. Before it decodes a run, it records in the
+// store that this engine has the run in hand (store.Hands). Usually it takes over many runs
+// together. But if another engine died with a run in hand, take takes over this run alone: if this
+// engine dies, too, it is clear which run was the cause. If too many engines died with a run in
+// hand, take parks the run.
 func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope) (int, error) {
 	if len(runs) == 0 {
 		return 0, nil
@@ -223,8 +223,8 @@ func readable(messages []owner.Message) bool {
 	return false
 }
 
-// orphans takes over the runs of the given dead engines, after it has fenced these engines. If
-// how.owned is false, it also takes the runs without an owner. It returns how many runs it got.
+// orphans fences the given dead engines, and takes over their runs. If how.owned is false, it also
+// takes the runs without an owner. It returns how many runs it got.
 func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}

@@ -39,19 +39,19 @@ type taker struct {
 	engine    store.EngineID
 	runs      *owner.Scheduler
 	unstaffed *unstaffed
-	ctx       context.Context // ends with the membership; used only for Done and context.Cause
+	ctx       context.Context // ends with the membership; used only to notice the end and its reason
 
 	mu sync.Mutex // protects the fields below
-	// others holds the runs that this engine leaves to other engines, which have these runs in hand.
-	// The value is the time at which this engine first left the run, by this process's clock.
+	// others holds the runs that this engine leaves to other engines, which have these runs in
+	// hand. The value is the time at which this engine first left the run, by this process's clock.
 	others map[status.RunID]time.Time
 	again  bool // this engine has left a run to another engine, so the next scan must come soon
 }
 
 // leaves reports whether this engine leaves a run to another engine that has the run in hand. It
-// returns true until Lease plus MaxScan have passed since `leaves` was first called for the run. After
-// that it returns false, because the other engine has taken the run over, was declared dead, or is
-// stuck.
+// returns true until Lease plus MaxScan have passed since `leaves` was first called for the run.
+// After that it returns false, because the other engine has taken the run over, was declared dead,
+// or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -131,9 +131,9 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 	return nil
 }
 
-// hasMemory reports whether this engine has memory for more runs (Options.MaxRunMemory). If not, the
-// engine takes over no more runs, so that other engines can take them. hasMemory logs once that
-// the allowed memory is used up, and once that there is memory again.
+// hasMemory reports whether this engine has memory for more runs (Options.MaxRunMemory). If it has
+// none, the engine takes over no more runs, so that other engines can take them. When the result
+// changes, hasMemory logs that the allowed memory is used up, or that there is memory again.
 func (t *taker) hasMemory() bool {
 	n, memory := t.n, t.runs.Memory()
 	full := memory >= n.cfg.Options.MaxRunMemory

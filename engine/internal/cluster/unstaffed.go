@@ -37,18 +37,19 @@ type cause struct {
 // over. Until then, its owner may still continue it.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// The type unstaffed decides events of runs that this engine could take over if it had their agents.
+// The type unstaffed decides events of runs that this engine could take over if it had their
+// agents.
 type unstaffed struct {
 	n      *Local
 	engine store.EngineID
 	runs   *owner.Scheduler
-	ctx    context.Context // ends with the membership; used only for Done and context.Cause
+	ctx    context.Context // ends with the membership; used only to notice the end and its reason
 }
 
 // decide decides the waiting events of an unstaffed run, if this is possible without an agent. It
-// puts the run into the backoff set and starts to commit a row; the method `awaitCommit` waits for the
-// outcome. decide returns nil if there is nothing to write. The parameter `elsewhere` is a function
-// that reports whether other engines have runs of a workflow in progress.
+// puts the run into the backoff set and starts to commit a row; the method `awaitCommit` waits for
+// the outcome. decide returns nil if there is nothing to write. The parameter `elsewhere` is a
+// function that reports whether other engines have runs of a workflow in progress.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)

@@ -30,8 +30,9 @@ func main() {
 	}
 }
 
-// A comment is a comment in the code together with the lines around it. A reader of the code sees them, too,
-// and they show what words such as "it" refer to. The lines of the comment begin with ">".
+// A comment is one comment of the code, with some of the lines before and after it. A reader of the
+// code sees these lines, too, and they may show what a word such as "it" refers to. The lines of
+// the comment itself begin with ">".
 type comment struct{ position, text string }
 
 // Numbers of lines that are printed before and after a comment.

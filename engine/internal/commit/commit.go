@@ -226,7 +226,8 @@ const SubmitTries = 6
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		// The engine does not try these rows again, so the end of the outage must not depend on them.
+		// The engine does not try these rows again, so the end of the outage must not depend on
+		// them.
 		if failed {
 			c.outage.Over(outage.Commit)
 		}

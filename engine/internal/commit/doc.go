@@ -2,7 +2,7 @@
 // one batch.
 //
 // In: transitions, each with the receiver of its outcome. Out: the outcomes, in the order in which
-// the store answers. It writes through the writers of the store, and reads nothing.
+// the store answers. The package writes through the writers of the store, and reads nothing.
 //
 // If the store does not answer, the package sends the whole batch again (decision 18). Each
 // receiver gets the outcome of its transition once. The package knows neither runs nor agents.

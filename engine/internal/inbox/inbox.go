@@ -1,18 +1,18 @@
 // Package inbox turns events into runs.
 //
-// In: events from the role events.Store, and the published workflows. Out: submitted runs, firings of
-// selections, goals that were reset, and quarantined events, each with a reason. All engines of a
-// store work on the same events. No run is started twice for an event, for two reasons:
+// In: events from the role events.Store, and the published workflows. Out: submitted runs, firings
+// of selections, goals that were reset, and quarantined events, each with a reason. All engines of
+// a store work on the same events. No run is started twice for an event, for two reasons:
 //
 //   - An engine claims a batch of events before it works on them.
-//   - The name of a run is computed from its workflow, the id of the event, and the key if the event
-//     has a list of keys. A store accepts each name once. So if an engine dies after it
-//     has submitted a run and before it has removed the event, the next engine finds the run, and
+//   - The name of a run is computed from its workflow, the id of the event, and the key if the
+//     event has a list of keys. A store accepts each name once. So if an engine dies after it has
+//     submitted a run and before it has removed the event, the next engine finds the run, and
 //     removes the event.
 //
-// An event may start a run for each key of a list. An engine works on one page of the keys, stores how
-// far it has come, and ends its claim. So a long list does not hold up other events, and an engine
-// that dies repeats one page at most.
+// An event may start a run for each key of a list. An engine works on one page of the keys, stores
+// how far it has come, and ends its claim. So a long list does not hold up other events, and an
+// engine that dies repeats one page at most.
 //
 // The source files form layers, lowest first: name; inbox; list.
 package inbox
@@ -45,7 +45,7 @@ const (
 	lease     = 30 * time.Second       // how long a batch belongs to one engine
 )
 
-// Config holds what an Inbox needs. All fields except Sealer and Hints are required.
+// Config holds what an Inbox needs. All fields except Sealer, Hints and NoWork are required.
 type Config struct {
 	Store     events.Store
 	Published schedules.Store
@@ -138,9 +138,9 @@ func (x *Inbox) Run(ctx context.Context) {
 
 // Scan claims a batch of events, starts their runs, and returns how many events there were. An
 // event whose runs are in the store is removed. A bad event is quarantined, and stops no other
-// event. If an event has a list of keys, Scan works on one page of the list. The next scan of any
-// engine continues. If this engine cannot work on an event now, the event stays in the store until
-// the claim of this engine is over.
+// event. If an event has a list of keys, Scan works on one page of the list; the next scan of any
+// engine works on the next page. If this engine cannot work on an event now, the event stays in the
+// store until the claim of this engine is over.
 func (x *Inbox) Scan(ctx context.Context) (int, error) {
 	x.more = false
 	list, err := x.cfg.Store.ClaimEvents(ctx, page, lease)
@@ -265,9 +265,9 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 }
 
 // start does what the on_event or reset_on block of one workflow says: it starts a run or the runs
-// of a page of keys, opens a firing, or resets a goal. The result `fault` says why the event can
-// never do that. The result `more` is true if a list of keys is not finished. An error says that
-// this engine could not do it now.
+// of a page of keys, opens a firing, or resets a goal. If the event can never do that, the result
+// `fault` says why. The result `more` is true if a list of keys is not finished. An error says that
+// this engine could not do the work now.
 func (x *Inbox) start(ctx context.Context, e *events.Event, f schedules.Workflow) (fault string, more bool, err error) {
 	def, err := x.definition(ctx, f.ID)
 	if err != nil {

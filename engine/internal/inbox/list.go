@@ -42,7 +42,7 @@ type lister struct {
 	on  keyed
 }
 
-// A keyed block is an on_event block with for_each.
+// The type keyed is an on_event block with for_each.
 type keyed interface {
 	List(id string, at time.Time, data dsl.Value) (list dsl.Each, starts bool, err error)
 	GivenEach(id string, at time.Time, data dsl.Value) func(key string, v dsl.Value) ([]dsl.Assignment, error)
@@ -186,8 +186,8 @@ func (l *lister) advance(ctx context.Context, own events.List, p events.Page) er
 	return nil
 }
 
-// start starts the runs of some keys. An error means that the page must be repeated, because the store
-// or this engine could not submit a run now.
+// start starts the runs of some keys. An error means that the page must be repeated, because the
+// store or this engine could not submit a run now.
 func (l *lister) start(ctx context.Context, keys []string, values []dsl.Value) (started []string, failed []events.FailedKey, err error) {
 	b, err := l.x.binder(l.def.Workflow(l.f.Name), l.f)
 	if err != nil {

@@ -11,16 +11,17 @@ import (
 const hashLen = 32
 
 // between separates the event from the key in the name of a run. It also stands before a hash that
-// replaces the id of an event. For example, a hash replaces an id with two colons in a row.
+// replaces the id of an event. An id that contains two colons in a row is one of those that a hash
+// replaces.
 const between = "::"
 
 // hashed is the text before a hash that replaces a key in the name of a run.
 const hashed = "k-"
 
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
-// order:evt-7. Other runs have such a name only if a person gives it to them. A hash of the workflow
-// and the id replaces the id if the id has characters that a name cannot have, or if the name would
-// have two colons in a row or be too long for a store.
+// order:evt-7. Other runs have such a name only if a person gives it to them. In three cases, a
+// hash of the workflow and the id replaces the id: if the id has characters that a name cannot
+// have, if the name would have two colons in a row, or if the name would be too long for a store.
 func RunName(workflow, event string) string {
 	name := workflow + ":" + event
 	if plain(event) && len(name) <= naming.MaxNameLen && !strings.Contains(":"+event, between) {
@@ -29,10 +30,10 @@ func RunName(workflow, event string) string {
 	return hashedName(workflow, name, naming.MaxNameLen)
 }
 
-// KeyRunName returns the public name of the run that an event starts for a key, or for a row with this
-// key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. A hash of the key replaces the key if the key has
-// characters that a name cannot have, if it looks like such a hash, or if the name would be too long
-// for a store. All these names begin with the result of KeysOf.
+// KeyRunName returns the public name of the run that an event starts for a key, or for a row with
+// this key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. In three cases, a hash of the key replaces
+// the key: if the key has characters that a name cannot have, if the key looks like such a hash, or
+// if the name would be too long for a store. All these names begin with the result of KeysOf.
 func KeyRunName(workflow, event, key string) string {
 	begin := KeysOf(workflow, event)
 	if name := begin + key; plain(key) && !isHash(key) && len(name) <= naming.MaxNameLen {

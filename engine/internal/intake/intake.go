@@ -1,9 +1,10 @@
 // Package intake turns the submissions of other programs into runs.
 //
 // In: submissions from the role intake.Store. Other programs have written them to the database in
-// their own transactions. Out: submitted runs, and refused submissions with a reason. Each submission
-// names its run, and a store accepts a name once. So an engine may die after it has submitted the run
-// and before it has removed the submission: the next engine finds the run, and removes the submission.
+// their own transactions. Out: submitted runs, and refused submissions with a reason. Each
+// submission names its run, and a store accepts a name once. So an engine may die after it has
+// submitted the run and before it has removed the submission: the next engine finds the run, and
+// removes the submission.
 package intake
 
 import (
@@ -35,7 +36,7 @@ const (
 	leastScan = 100 * time.Millisecond // shortest pause; it follows a scan that has found submissions
 )
 
-// Config holds what an Intake needs. All fields except Sealer are required.
+// Config holds what an Intake needs. All fields except Sealer, Hints and NoWork are required.
 type Config struct {
 	Store  intake.Store
 	Sealer crypt.Sealer
@@ -49,8 +50,8 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
-	// NoWork reports whether the store has said a short time ago that there are no submissions. If so,
-	// the end of a pause starts no scan: only a hint does. nil = it is not known.
+	// NoWork reports whether the store has said a short time ago that there are no submissions. If
+	// so, the end of a pause starts no scan: only a hint does. nil = it is not known.
 	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
@@ -64,7 +65,8 @@ type Run struct {
 	Given      []string // names of the variables to which the submission gives a value, ascending
 	Name       string   // public id
 	By         string
-	// ReplyTo says where the replies of the run go. Each reply repeats the text Correlation. "" = none.
+	// ReplyTo says where the replies of the run go. Each reply repeats the text Correlation. "" =
+	// none.
 	ReplyTo, Correlation string
 	// StartBy is the time by which the first step must begin. See also intake.Submission.
 	StartBy  time.Time
@@ -75,11 +77,12 @@ type Run struct {
 type Intake struct {
 	cfg  Config
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
-	// after is the id of the last submission that the last scan has read; 0 = the next scan begins with
-	// the first submission.
+	// after is the id of the last submission that the last scan has read; 0 = the next scan begins
+	// with the first submission.
 	after int64
-	// left holds the unique keys of the submissions that scans left in the store, since a scan began with
-	// the first submission. Later submissions with these keys wait, too.
+	// left holds unique keys. A submission with such a key has stayed in the store, so later
+	// submissions with this key wait, too. A scan that begins with the first submission empties
+	// `left`.
 	left map[uniqueKey]bool
 }
 
@@ -91,8 +94,8 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, left: map[uniqueKey]bool{}}
 }
 
-// Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
-// doubles each time, up to Config.MaxPause. A hint ends the pause.
+// Run accepts submissions until ctx ends. While there are no submissions, the pause between two
+// scans doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
 	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, NoWork: x.cfg.NoWork, Search: func(ctx context.Context) (int, error) {
 		n, err := x.scanDue(ctx)
@@ -102,8 +105,8 @@ func (x *Intake) Run(ctx context.Context) {
 	}}.Run(ctx)
 }
 
-// scanDue makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
-// there were submissions.
+// scanDue makes one scan if there are submissions and Config.Pass allows it. The result is above 0
+// if there were submissions.
 func (x *Intake) scanDue(ctx context.Context) (int, error) {
 	some, err := x.cfg.Store.Submissions(ctx, 0, 1)
 	if err != nil || len(some) == 0 {
@@ -118,10 +121,11 @@ func (x *Intake) scanDue(ctx context.Context) (int, error) {
 
 // Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If this
 // engine cannot decide on a submission now, Scan leaves it in the store and works on the next one.
-// If there are more than 1,000 submissions, the next Scan continues after them. So submissions that
-// stay in the store do not hold up later ones. Submissions with the same unique key become runs one
-// after the other, in the order in which they were made: the first or the newest of them wins, as the
-// unique block says. If this engine cannot decide on one of them now, the later ones wait, too.
+// If there are more than 1,000 submissions, the next Scan continues after the last submission of
+// this Scan. So submissions that stay in the store do not hold up later ones. Submissions with the
+// same unique key become runs one after the other, in the order in which they were made: the first
+// or the newest of them wins, as the unique block says. If this engine cannot decide on one of them
+// now, the later ones with the same key wait, too.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	if x.after == 0 {
 		clear(x.left)
@@ -159,12 +163,12 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 // A prepared submission is a submission with its run.
 type prepared struct {
 	id  int64     // id of the submission
-	key uniqueKey // its key is "" if the run has no unique key
+	key uniqueKey // key.key is "" if the run has no unique key
 	run Run
 }
 
-// prepareAll prepares the runs of the submissions, and refuses submissions that can never become runs. The
-// result has one list for each unique key, and one for each run without a key.
+// prepareAll prepares the runs of the submissions, and refuses submissions that can never become
+// runs. The result has one list for each unique key, and one for each run without a key.
 func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *results) (lists [][]prepared) {
 	byKey := map[uniqueKey]int{} // index of the list of each key
 	kept := map[store.WorkflowID]*dsl.Definition{}
@@ -200,8 +204,8 @@ func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *
 	return lists
 }
 
-// submit submits the runs one after the other, and refuses submissions that Config.Submit refuses. After
-// another error it leaves the remaining submissions in the store.
+// submit submits the runs one after the other, and refuses submissions that Config.Submit refuses.
+// After another error it leaves the remaining submissions in the store.
 func (x *Intake) submit(ctx context.Context, same []prepared, out *results) {
 	for _, p := range same {
 		switch refused, err := x.cfg.Submit(ctx, p.run); {
@@ -217,8 +221,8 @@ func (x *Intake) submit(ctx context.Context, same []prepared, out *results) {
 	}
 }
 
-// key returns the unique key of the run. The result is "" if the run has none, or if the key cannot be
-// evaluated: Config.Submit then returns the error.
+// key returns the unique key of the run. The result is "" if the run has none, or if the key cannot
+// be evaluated: Config.Submit then returns the error.
 func (r Run) key() string {
 	wf := r.Definition.Workflow(r.Workflow)
 	if wf.UniqueKey == nil {

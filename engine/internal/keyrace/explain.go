@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// shown is how many operations the function `explain` shows at most: the last ones before the
+// maxShown is how many operations the function `explain` shows at most: the last ones before the
 // failure.
-const shown = 12
+const maxShown = 12
 
 // explain says where the search for an order failed. It shows the last operations of the longest
 // order that was found, the state after them, and all candidates for the next operation. In this
@@ -33,15 +33,15 @@ func explain(scope naming.Scope, history []porcupine.Operation) string {
 	var (
 		b     strings.Builder
 		state keyContext
-		// last is the time at which the first operation ended that is not in the order. The candidates
-		// for the next operation are the operations that had begun by then.
+		// last is a time. Of the operations that are not in the order, the first one ended at this
+		// time. The candidates for the next operation are the operations that had begun by then.
 		last int64
 	)
 	done := make(map[porcupine.Operation]bool, len(order))
 	for i, op := range order {
 		_, state = state.step(scope, op.Input.(ask), op.Output.(answer))
 		done[op] = true
-		if i >= len(order)-shown {
+		if i >= len(order)-maxShown {
 			fmt.Fprintf(&b, "  %s\n", describe(op))
 		}
 	}

@@ -34,8 +34,9 @@ import (
 const (
 	clients = 200
 	rounds  = 4 // number of rounds that each client makes
-	// If too few runs have had the key, the race proves nothing. Then `few` clients race again, at most
-	// `again` times. Among many clients, a run that waits is replaced by a newer one before it can start.
+	// If too few runs have had the key, the race proves nothing. Then only `few` clients race
+	// again, at most `again` times. They are few because among many clients, a run that waits is
+	// replaced by a newer one before it can start.
 	few     = 4
 	again   = 50
 	engines = 8 // number of engines; each has one writer, which its clients share
@@ -77,7 +78,8 @@ type keyContext struct {
 	state status.RunState
 	reset bool
 	next  status.RunID // the open run that waits for the key; 0 = none
-	// The open runs that waited for the key until a newer one replaced them: their ids in order, as text.
+	// old holds the open runs that waited for the key until a newer one replaced them: their ids in
+	// order, as text.
 	old string
 }
 
@@ -199,28 +201,28 @@ func (c keyContext) finished(in ask) (to keyContext, open bool) {
 
 // A client makes one operation after the other.
 type client struct {
-	t      *testing.T
-	store  store.Store
-	goals  goals.Keeper
-	mu     *sync.Mutex // protects the field `writer`
-	writer store.Writer
-	owner  store.EngineID
-	flow   store.WorkflowID
-	hold   naming.KeyScope
-	ids    *naming.RunIDSource
-	began  time.Time
-	number int
-	made   []porcupine.Operation
-	// The runs that any client has submitted to wait for the key. Only the client that submitted
-	// such a run ends it.
+	t        *testing.T
+	store    store.Store
+	goals    goals.Keeper
+	mu       *sync.Mutex // protects the field `writer`
+	writer   store.Writer
+	owner    store.EngineID
+	flow     store.WorkflowID
+	keyScope naming.KeyScope
+	ids      *naming.RunIDSource
+	began    time.Time
+	number   int
+	made     []porcupine.Operation
+	// waiting holds the runs that any client has submitted to wait for the key. Only the client
+	// that submitted such a run ends it.
 	waiting *sync.Map
 	proof   *proof
 }
 
 // A proof counts what all clients have reached together.
 type proof struct {
-	// landed is the number of runs that got the key immediately. admitted is the number of runs that
-	// waited for the key and got it.
+	// landed is the number of runs that got the key immediately. admitted is the number of runs
+	// that waited for the key and got it.
 	landed, admitted atomic.Int64
 	replacing        bool
 	once             bool // the scope of the key is `ever`: it has one run at most
@@ -265,7 +267,7 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	}
 	o, called := c.commit(ctx, store.Transition{
 		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunRunning, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
-		Names: &naming.Names{Workflow: workflow, Key: key, KeyScope: c.hold},
+		Names: &naming.Names{Workflow: workflow, Key: key, KeyScope: c.keyScope},
 	})
 	if o.Err != nil {
 		c.t.Errorf("submit: %v", o.Err)
@@ -278,8 +280,9 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	return o.Submitted.Run
 }
 
-// replace submits a run that waits until the key is free, and tries to start the run. In any case,
-// replace then ends the run.
+// replace submits a run that waits until the key is free, and tries to start the run. Then it ends
+// the run, whether the run has started or not. If the store does not accept the run, replace only
+// records the answer.
 func (c *client) replace(ctx context.Context, to status.RunState) {
 	run, err := c.ids.Next(time.Now())
 	if err != nil {
@@ -289,7 +292,7 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 	c.waiting.Store(run, true)
 	o, called := c.commit(ctx, store.Transition{
 		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunQueued, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
-		Names:    &naming.Names{Workflow: workflow, Key: key, KeyScope: c.hold},
+		Names:    &naming.Names{Workflow: workflow, Key: key, KeyScope: c.keyScope},
 		Replaces: &store.Message{Kind: store.MessageVerb, By: "client", Dedup: "replaced", Data: []byte{1}},
 	})
 	if o.Err != nil && !errors.Is(o.Err, naming.ErrFree) {
@@ -412,7 +415,7 @@ func Run(t *testing.T, s store.Store, scope naming.Scope, clients int, replacing
 		})
 		mu := &sync.Mutex{}
 		for n := e; n < clients; n += engines {
-			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], hold: naming.KeyScope{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting, proof: had}
+			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], keyScope: naming.KeyScope{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting, proof: had}
 		}
 	}
 	var racing sync.WaitGroup

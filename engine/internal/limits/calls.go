@@ -14,23 +14,24 @@ const (
 	// leastSlack and mostSlack are the smallest and the largest result of the function `slack`.
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
-	// holdFrom decides how a run waits for a call. If the wait is at least this long, the run gets the
-	// time at which it continues. If the wait is shorter, the run stays in the queue of the agent.
+	// holdFrom decides how a run waits for a call. If the wait is at least this long, the run gets
+	// the time at which it continues. If the wait is shorter, the run stays in the queue of the
+	// agent.
 	holdFrom = 2 * time.Second
 )
 
-// slack returns the longest time from the decision to start a call until the call is sent. The commit
-// of the decision is part of this time. The parameter `per` is the period of the rate_limit.
+// slack returns the longest time from the decision to start a call until the call is sent. The
+// commit of the decision is part of this time. The parameter `per` is the period of the rate_limit.
 func slack(per time.Duration) time.Duration { return min(max(per/10, leastSlack), mostSlack) }
 
-// A calls holds the calls of a rate_limit that the engine may start.
+// calls is the engine's part of one rate_limit: the calls that the engine may start.
 type calls struct {
 	most  int
 	per   time.Duration
 	grant quota.CallGrant // the calls that the store has granted in its last answer; zero = none
 	used  int             // granted calls that were started
 	ends  time.Time       // from this time on, no more of the granted calls are started
-	last  time.Time       // time by which the call that was started last must be sent; zero = none was started
+	last  time.Time       // the call that was started last must be sent by this time; zero = none
 	sent  time.Time       // time of the question to which `grant` is the answer
 	next  time.Time       // earliest time of the next question to the store
 	full  bool            // the store said that no call is free before the time in the field `next`
@@ -46,8 +47,9 @@ func (c *calls) free(now time.Time) int {
 	return max(0, c.grant.Calls-c.used)
 }
 
-// until returns the time at which the next call may be free, if that is at least holdFrom away.
-// Otherwise it returns zero, and the run stays in the queue of the agent.
+// until returns the time at which the next call may be free, if the store has named that time and
+// it is at least holdFrom away. In all other cases until returns zero, and the run stays in the
+// queue of the agent.
 func (c *calls) until(now time.Time) time.Time {
 	if !c.full || c.next.Sub(now) < holdFrom {
 		return time.Time{}
@@ -66,9 +68,9 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 	return c.last, true
 }
 
-// askCalls asks the store for calls if runs wait for them. When the engine will start no more of the
-// granted calls, askCalls also reports to the store how many of them were started. The result is the
-// time until the next question. The error is store.ErrFenced, or the error of ctx.
+// askCalls asks the store for calls if runs wait for them. When the engine will start no more of
+// the granted calls, askCalls also reports to the store how many of them were started. The result
+// is the time until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {

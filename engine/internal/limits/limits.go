@@ -1,10 +1,10 @@
 // Package limits makes an engine use no more than its part of the limits that all engines of a
 // database share: max_concurrency and rate_limit of agents.
 //
-// In: the calls that an engine wants to start, and the calls that have ended. Out: whether a call may
-// start now. A Limits asks the store for parts of the limits in advance, in a goroutine of its own.
-// So no decision waits for the store, and a call of an agent without limits costs nothing. A Limits
-// knows no run.
+// In: the calls that an engine wants to start, and the calls that have ended. Out: whether a call
+// may start now. A Limits asks the store for parts of the limits in advance, in a goroutine of its
+// own. So no decision waits for the store, and a call of an agent without limits costs nothing. A
+// Limits knows no run.
 //
 // Invariants:
 //
@@ -46,21 +46,21 @@ type Config struct {
 	// (Slot.Until). It notifies all runs that wait for such a call, so that they need not stay in
 	// memory.
 	Later func(key string)
-	// Halted reports whether the engine stops at once, without waiting for its calls. The services may
-	// still work on these calls, so their slots must not be given back. Therefore the Limits asks the
-	// store nothing more. The slots become free when the engine's row in the store expires. nil = the
-	// engine never stops at once.
+	// Halted reports whether the engine stops at once, without waiting for its calls. The services
+	// may still work on these calls, so their slots must not be given back. Therefore the Limits
+	// asks the store nothing more. The slots become free when the engine's row in the store
+	// expires. nil = the engine never stops at once.
 	Halted func() bool
 }
 
-// A Limits is the Capacity of one membership. It allows a call only if both the Capacity of the node
-// and the engine's parts of the limits allow it. New makes a Limits.
+// A Limits is the Capacity of one membership. It allows a call only if both the Capacity of the
+// node and the engine's parts of the limits allow it. New makes a Limits.
 type Limits struct {
 	invoke.Capacity
 	cfg   Config
 	store quota.Sharer
 	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
-	turn  chan struct{} // holds a value while a question to the store is in flight: only one question at a time
+	turn  chan struct{} // holds a value while a question to the store is in flight: one at a time
 
 	mu     sync.Mutex // protects the field below, and the agents
 	agents map[string]*agent
@@ -70,15 +70,15 @@ type Limits struct {
 // and its plugin. So all definitions, versions and configurations of the agent share them.
 type agent struct {
 	name  string
-	specs map[string]*user // by AgentSpec.Key
+	specs map[string]*agentVersion // by AgentSpec.Key
 	slots slots
 	// The calls that may start, by the text of the rate_limit. Versions of the agent may have
 	// different limits.
 	calls map[string]*calls
 }
 
-// A user holds what the Limits knows of one version of an agent.
-type user struct {
+// A agentVersion holds what the Limits knows of one version of an agent.
+type agentVersion struct {
 	spec invoke.AgentSpec
 	used int       // slots that calls of this version have reserved
 	last time.Time // time of the last call, or of the last time at which a run waited for one
@@ -117,16 +117,16 @@ func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 }
 
 // userLocked returns the entries for a version of an agent. It adds them if they are missing.
-func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *user) {
+func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *agentVersion) {
 	name := spec.Name + "/" + spec.Plugin
 	a := l.agents[name]
 	if a == nil {
-		a = &agent{name: name, specs: map[string]*user{}, slots: slots{linger: firstLinger}, calls: map[string]*calls{}}
+		a = &agent{name: name, specs: map[string]*agentVersion{}, slots: slots{linger: firstLinger}, calls: map[string]*calls{}}
 		l.agents[name] = a
 	}
 	u := a.specs[spec.Key]
 	if u == nil {
-		u = &user{spec: *spec}
+		u = &agentVersion{spec: *spec}
 		a.specs[spec.Key] = u
 		if rate := spec.RateLimit; rate.Calls > 0 && a.calls[rate.String()] == nil {
 			a.calls[rate.String()] = &calls{most: rate.Calls, per: rate.Per}
@@ -243,7 +243,8 @@ func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy tim
 	return a.calls[spec.RateLimit.String()].start(now)
 }
 
-// Want reports that a run waits for a call of the agent, so that the goroutine of Run asks the store.
+// Want reports that a run waits for a call of the agent, so that the goroutine of Run asks the
+// store.
 func (l *Limits) Want(spec invoke.AgentSpec) {
 	if !limited(&spec) {
 		return
@@ -255,9 +256,10 @@ func (l *Limits) Want(spec invoke.AgentSpec) {
 	wait.Wake(l.wake)
 }
 
-// Prepare asks the store for parts of the limits of the given agents, if the engine has none yet. So
-// the first step of a new run need not wait until the method Run has asked the store. Prepare waits at
-// most one second for each agent. If the store does not answer in this time, the method Run asks later.
+// Prepare asks the store for parts of the limits of the given agents, if the engine has none yet.
+// So the first step of a new run need not wait until the method Run has asked the store. Prepare
+// waits at most one second for each agent. If the store does not answer in this time, the method
+// Run asks later.
 func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec) {
 	for _, spec := range specs {
 		if !limited(&spec) {
@@ -293,7 +295,7 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 			_, err = l.askCalls(ctx, a, c)
 		}
 		cancel()
-		if err != nil { // the engine was declared dead, or ctx has ended: the method Run returns the error
+		if err != nil { // the engine was declared dead, which Run reports, or ctx has ended
 			return
 		}
 	}
@@ -320,8 +322,8 @@ func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 // pause is the longest time that Run waits between two calls of the method `step`.
 const pause = time.Minute
 
-// Run asks the store for parts of the limits, whenever calls need them, until ctx ends. It returns
-// store.ErrFenced if the engine was declared dead. Otherwise it returns nil.
+// Run asks the store for parts of the limits, whenever calls need them. If the engine was declared
+// dead, Run returns store.ErrFenced. When ctx ends, Run returns nil.
 func (l *Limits) Run(ctx context.Context) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -378,7 +380,7 @@ func (l *Limits) GiveBack(ctx context.Context) {
 	for _, a := range l.agents {
 		if a.slots.inRow > 0 {
 			a.slots.limit = a.slots.used
-			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Reserve: a.slots.used, Want: a.slots.used, Keep: keep, Linger: a.slots.granted})
+			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Reserve: a.slots.used, Want: a.slots.used, Keep: answerValid, Linger: a.slots.granted})
 		}
 	}
 	l.mu.Unlock()
@@ -400,11 +402,11 @@ func (l *Limits) rates(a *agent) []*calls {
 	return slices.Collect(maps.Values(a.calls))
 }
 
-// waiting returns how many runs wait for a call of an agent. It counts only the versions of the agent
-// that the given function selects.
+// waiting returns how many runs wait for a call of an agent. It counts only the versions of the
+// agent that the given function selects.
 func (l *Limits) waiting(a *agent, which func(*invoke.AgentSpec) bool) (n int) {
 	l.mu.Lock()
-	users := make([]*user, 0, len(a.specs))
+	users := make([]*agentVersion, 0, len(a.specs))
 	for _, u := range a.specs {
 		if which(&u.spec) {
 			users = append(users, u)

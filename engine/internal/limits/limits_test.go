@@ -170,7 +170,7 @@ func TestEngineThatStopsAtOnceGivesNoSlotsBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ask := quota.SlotAsk{Limit: "far/far", Most: 2, Want: 2, Keep: keep, Linger: firstLinger}
+			ask := quota.SlotAsk{Limit: "far/far", Most: 2, Want: 2, Keep: answerValid, Linger: firstLinger}
 			if _, err := b.st.ShareSlots(t.Context(), other, ask); err != nil { // it waits for slots from now on
 				t.Fatal(err)
 			}
@@ -200,12 +200,12 @@ func TestNoAnswerNoCalls(t *testing.T) {
 			t.Fatal("no call may start")
 		}
 		b.st.down(true)
-		time.Sleep(keep / 2)
+		time.Sleep(answerValid / 2)
 		if !b.start(spec) {
 			t.Error("no call may start, although the engine's row still counts")
 		}
 		b.Release(spec, 1)
-		time.Sleep(keep)
+		time.Sleep(answerValid)
 		if b.start(spec) {
 			t.Error("a call started although the row may have passed")
 		}
@@ -234,7 +234,7 @@ func TestIdleEngineGivesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		share, err := b.st.ShareSlots(t.Context(), other, quota.SlotAsk{Limit: "far/far", Most: 1, Want: 1, Keep: keep})
+		share, err := b.st.ShareSlots(t.Context(), other, quota.SlotAsk{Limit: "far/far", Most: 1, Want: 1, Keep: answerValid})
 		if err != nil || share.Slots != 1 {
 			t.Errorf("another engine got %+v, %v", share, err)
 		}

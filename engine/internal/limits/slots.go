@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// keep is how long an answer of the store allows the engine to start calls. It counts from the
-	// question.
-	keep = 10 * time.Second
+	// answerValid is how long an answer of the store allows the engine to start calls. This time begins
+	// when the engine sends the question.
+	answerValid = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
 	renewEvery = time.Second
@@ -30,7 +30,7 @@ const (
 	firstLinger = 40 * time.Second
 )
 
-// A slots holds the engine's part of max_concurrency of one agent.
+// slots is the engine's part of max_concurrency of one agent.
 type slots struct {
 	used    int           // slots that calls have reserved
 	peak    int           // largest value of the field `used` since the last question
@@ -40,7 +40,7 @@ type slots struct {
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time at which the engine's row in the store expires
-	linger  time.Duration // longest time that a call may take: firstLinger, or longer if a call needs more
+	linger  time.Duration // longest time that a call may take: firstLinger, or more if a call needs it
 	granted time.Duration // value of the field `linger` in the last question that the store answered
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer had too few slots, or the store did not answer
@@ -85,8 +85,8 @@ func (s *slots) covers(now time.Time, left time.Duration) bool {
 	return now.Before(s.until)
 }
 
-// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the time
-// until the next question. The error is store.ErrFenced, or the error of ctx.
+// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the
+// time until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 		return renewEvery, nil
 	}
 	s.inRow, s.fair, s.others, s.granted = share.Slots, share.Fair, share.Contended, ask.Linger
-	s.until = sent.Add(keep)
+	s.until = sent.Add(answerValid)
 	if cover := s.until.Add(ask.Linger); cover.After(s.cover) {
 		s.cover = cover
 	}
@@ -178,7 +178,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 		want = min(1, s.limit)
 	}
 	s.peak = s.used
-	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Reserve: max(s.limit, s.used), Want: want, Keep: keep, Linger: s.linger}, 0
+	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Reserve: max(s.limit, s.used), Want: want, Keep: answerValid, Linger: s.linger}, 0
 }
 
 // mostLocked returns the smallest max_concurrency of all versions in use; 0 = there is none. It

@@ -5,9 +5,9 @@ package lists
 // smallList is the capacity, in items, that a list may always keep.
 const smallList = 1024
 
-// Oversized reports whether a list has a much larger capacity than it needs. The parameter `capacity` is
-// the capacity of the list, and the parameter `items` is the number of its items. For small lists
-// the result is false.
+// Oversized reports whether a list has a much larger capacity than it needs. The parameter
+// `capacity` is the capacity of the list, and the parameter `items` is the number of its items. For
+// small lists the result is false.
 func Oversized(capacity, items int) bool { return capacity > smallList && items < capacity/4 }
 
 // Blank empties a list and returns it, so that its memory can be reused. If the list has much

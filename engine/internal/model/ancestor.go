@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Ancestor is an ended run whose results a later run has taken over (engine restart). The calls
-// of a step that was taken over keep the idempotency keys that they had in the ancestor. In the
-// expressions of the step's undo, run.* describes the ancestor.
+// An Ancestor is an ended run whose results a later run has taken over (engine restart). A step
+// that was taken over made its calls in the ancestor, and keeps the idempotency keys that it had
+// there. In the expressions of its undo, `run` describes the ancestor.
 type Ancestor struct {
 	Run     status.RunID // internal id
 	Name    string       // public id
@@ -31,8 +31,9 @@ func sameAncestor(a, b Ancestor) bool {
 		a.From == b.From && a.Reason == b.Reason && slices.Equal(a.Steps, b.Steps)
 }
 
-// Legacy returns the run in which the given step made its calls, and the name of the step in its
-// idempotency keys. It returns nil if the run has not taken over the step.
+// Legacy returns the ancestor in which the step with this number made its calls, and the name of
+// the step in its idempotency keys. The result `from` is nil if this run has not taken over the
+// step.
 func (r *Run) Legacy(step int32) (from *Ancestor, keyName string) {
 	for i := range r.Ancestors {
 		a := &r.Ancestors[i]

@@ -8,9 +8,10 @@ import (
 // An Attempt describes one call that a node made: a call of its action, a call of its undo, or a
 // lookup. The state keeps all open attempts and the last KeptAttempts closed attempts.
 type Attempt struct {
-	Call       int32 // number of the call within its node, counted from 1 over calls of all kinds
-	Number     int32 // number that people see, counted from 1 in each round of attempts
-	Gen        int32 // value of Node.Gen at the start of this call; it is part of the idempotency key
+	Call   int32 // number of the call within its node, counted from 1 over calls of all kinds
+	Number int32 // number that people see, counted from 1 in each round of attempts
+	// Value of Node.Gen at the start of this call; it is part of the idempotency key.
+	Gen        int32
 	Kind       CallKind
 	Status     AttemptStatus
 	Started    Instant
@@ -72,8 +73,8 @@ func (a *Attempt) Message() string {
 // earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// indexOfCall searches a list of attempts for the attempt with the given call number. It returns the
-// index of this attempt, and true. If there is none, it returns the index at which the caller
+// indexOfCall searches a list of attempts for the attempt with the given call number. It returns
+// the index of this attempt, and true. If there is none, it returns the index at which the caller
 // can insert it, and false.
 func indexOfCall(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {

@@ -187,8 +187,8 @@ func diffMore(a, b *More) uint64 {
 	return m | diffLoop(a, b) | diffChild(a, b)
 }
 
-// diffChild compares two nodes, but only the fields about child runs. It returns the bits of the fields
-// that differ.
+// diffChild compares two nodes, but only the fields about child runs. It returns the bits of the
+// fields that differ.
 func diffChild(a, b *More) (m uint64) {
 	if a.Kept != b.Kept || !a.Handed.same(&b.Handed) {
 		m |= NodeChildBit

@@ -50,6 +50,7 @@ const (
 	RunStartByBit
 	RunAncestorsBit
 	RunReplyBit
+	RunBoundBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the
@@ -118,8 +119,8 @@ const (
 	NodeDataBit
 	NodeLoopBit
 	NodeGatheredBit
-	// The mask of a node has 64 bits, so this is the last one. A further field of a node must share the
-	// number of an existing field.
+	// The mask of a node has 64 bits, so this is the last one. A further field of a node must share
+	// the bit of an existing field.
 	NodeChildBit
 )
 

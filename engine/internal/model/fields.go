@@ -46,8 +46,8 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The function
-// `p` returns a pointer to the value.
+// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The
+// function `p` returns a pointer to the value.
 func value[T any](bit uint64, p func(*T) *StoredValue) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -161,13 +161,14 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return a.Reply.target() == b.Reply.target() },
 		Copy: func(dst, src *Run) { dst.Reply = src.Reply },
 	},
+	plainly(RunBoundBit, func(r *Run) *Bound { return &r.Bound }), // only for a child run
 }
 
 // HeadBits are the bits of the fields in Run.Head. RareBits are the bits of the fields in
 // Run.Rare.
 const (
 	HeadBits = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
-	RareBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
+	RareBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit | RunBoundBit
 )
 
 func sameOutput(a, b Output) bool {
@@ -231,7 +232,9 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // only for a for_each step: whether its instances exist, index of the first instance, number of instances
+	// Only for a for_each step: whether its instances exist, index of the first instance, number of
+	// instances.
+	{
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },

@@ -6,9 +6,10 @@ import "github.com/saga-engine/engine/dsl"
 // from the rest. Package machine makes an Image from a state, and a state from an Image. Package
 // wire encodes the Image.
 type Image struct {
-	Run        Run
-	Nodes      []*Node
-	Signals    []Signal // early signals, also those that were handed over to groups, the oldest first
+	Run   Run
+	Nodes []*Node
+	// Early signals, also those that were handed over to groups, the oldest first.
+	Signals    []Signal
 	SignalIDs  []string // ids of accepted signals that the run remembers, the oldest first
 	LastSignal int32    // number of the newest signal that the run accepted; 0 = none
 
@@ -30,8 +31,8 @@ type Signal struct {
 	By      string
 }
 
-// Fits returns nil if the wait block can take the signal, which has one of its names. A signal with an
-// error code needs no payload.
+// Fits returns nil if the wait block can take the signal. The caller must know that the block waits
+// for the name of the signal. A signal with an error code needs no payload, and always fits.
 func (s *Signal) Fits(w *dsl.Wait) error {
 	if s.Fail != "" {
 		return nil

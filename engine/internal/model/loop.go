@@ -77,8 +77,8 @@ func (c *Collected) Tail(n int32) []dsl.Value {
 	return values
 }
 
-// Join returns the list c, followed by the values of the list `patch` whose positions are greater than
-// c.Len(). The list `patch` must hold all values at positions from c.Len()+1 to patch.Len().
+// Join returns the list c, followed by the values of the list `patch` whose positions are greater
+// than c.Len(). The list `patch` must hold all values at positions from c.Len()+1 to patch.Len().
 func (c *Collected) Join(patch *Collected) *Collected {
 	if c == nil {
 		return patch
@@ -132,9 +132,9 @@ func (n *Node) Present() status.Effect {
 	return status.EffectNone
 }
 
-// EndedBy returns the name of the signal that ended the wait of the node, and "" if no signal ended it.
-// In a repeat step the field Signal may still have the signal of an earlier iteration, if the deadline
-// has ended the present one.
+// EndedBy returns the name of the signal that ended the wait of the node, and "" if no signal ended
+// it. In a repeat step the field Signal may still have the signal of an earlier iteration, if the
+// deadline has ended the present one.
 func (n *Node) EndedBy() string {
 	if n.TimedOut {
 		return ""

@@ -5,8 +5,8 @@ import "slices"
 // A Move says that a run was moved to another definition.
 type Move struct {
 	Workflow int32 // id of the workflow in the store
-	// StepOf[i] is the index of step i in the new workflow; -1 = the new workflow does not have the
-	// step, or node i is an instance.
+	// StepOf[i] is the index, in the new workflow, of the step of node i; -1 = the new workflow
+	// does not have the step, or node i is an instance.
 	StepOf []int32
 }
 

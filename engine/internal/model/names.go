@@ -21,8 +21,8 @@ func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 
 var noAction = dsl.Action{}
 
-// ActionOf returns the action that a call of this kind invokes. It returns an empty action if `wf`
-// is nil or does not have the step.
+// ActionOf returns the action that a call of this kind invokes. It returns an action without a name
+// if the step calls no agent, if `wf` is nil, or if `wf` does not have the step.
 func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	if wf == nil || n.Of() >= len(wf.Steps) {
 		return &noAction
@@ -32,7 +32,8 @@ func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 }
 
 // CalledAction returns the action that a call of this kind invokes for a step. A lookup may invoke
-// another action than the call that it asks about. The result is nil if the step calls no agent.
+// another action than the call that it asks about. For the forward calls of a step that calls no
+// agent, the result is an action without a name (noun.NoCall).
 func CalledAction(step *dsl.Step, kind CallKind) *dsl.Action {
 	act := step.Do
 	if (kind == CallUndo || kind == CallUndoLookup) && step.Undo != nil {

@@ -16,11 +16,13 @@ type Node struct {
 	Output   StoredValue // output of the action
 	Attempts []Attempt
 
-	Fwd          Track
-	MayWorkUntil Instant // time until which the agent may still work on a closed attempt; 0 = it does not
-	// Queue orders the nodes that wait for an agent: the earliest starts first. It is the time at which
-	// the node began to wait; 0 = it does not wait. If the step has a higher priority than the run,
-	// Queue is earlier by line.PerPoint for each point of the difference. If lower, it is later.
+	Fwd Track
+	// Time until which the agent may still work on a closed attempt; 0 = it does not.
+	MayWorkUntil Instant
+	// Queue orders the nodes that wait for an agent: the node with the earliest Queue starts first.
+	// Queue is the time at which the node began to wait; 0 = the node does not wait. If the step
+	// has a higher priority than the run, Queue is earlier by line.PerPoint for each point of the
+	// difference. If the step has a lower priority, Queue is later by the same amount.
 	Queue Instant
 	*More
 
@@ -101,8 +103,8 @@ type More struct {
 	Last      StoredValue // output of the previous iteration; null = this is the first iteration
 	Collected *Collected  // values that a repeat step has collected
 
-	// Set of the effects that remain of the node's child runs after their end. No undo of this node can
-	// remove these effects, so they stay in the set.
+	// Set of the effects that remain of the node's child runs after their end. No undo of this node
+	// can remove these effects, so they stay in the set.
 	Kept   status.Kept
 	Handed Handover // early signals for the run of a group; zero = none
 
@@ -122,23 +124,24 @@ type Reception struct {
 	Number int32
 }
 
-// A Handover says which early signals of a run belong to the run of a group, or of one key of it. The
-// call that starts the run of the group carries these signals. If an engine sends the call again, it
-// carries the same ones.
+// A Handover says which early signals of a run belong to the run of a group, or to the run of one
+// instance of the group. The call that starts the run of the group carries these signals. If an
+// engine sends the call again, the call carries the same signals.
 type Handover struct {
 	Gen int32 // Node.Gen at the time of the handover: with another Gen, the node starts another run
-	// Absent is true if the last call has failed, and no run of the group exists. Then the signals
-	// are for the next call.
-	Absent  bool
-	Signals []int32 // numbers of the signals (Signal.Number); no code changes the list after it was made
+	// Absent is true if the last call has failed, and no run of the group exists. In this case the
+	// signals are for the next call.
+	Absent bool
+	// Numbers of the signals (Signal.Number); no code changes the list after it was made.
+	Signals []int32
 }
 
 func (h *Handover) same(o *Handover) bool {
 	return h.Gen == o.Gen && h.Absent == o.Absent && slices.Equal(h.Signals, o.Signals)
 }
 
-// A Statement says what a person decided about an unknown outcome (engine settle). When no person can
-// correct the decision any more, the engine sets StatedNothing. The numbers are persisted.
+// A Statement says what a person decided about an unknown outcome (engine settle). When no person
+// can correct the decision any more, the engine sets StatedNothing. The numbers are persisted.
 type Statement uint8
 
 // Values of Statement.
@@ -152,7 +155,7 @@ func forwardEnded(s status.StepState) bool {
 	return s >= status.StepSucceeded && s <= status.StepCancelled
 }
 
-// A InstanceName is the name of an instance that a record adds.
+// An InstanceName is the name of an instance that a record adds.
 type InstanceName struct {
 	Node int
 	Step int

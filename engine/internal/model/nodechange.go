@@ -1,6 +1,6 @@
 package model
 
-// A boxed node is a node together with memory for its first attempt, so that one allocation is
+// The type boxed is a node together with memory for its first attempt, so that one allocation is
 // enough for both.
 type boxed struct {
 	Node
@@ -56,9 +56,9 @@ func (n *Node) Tally(kind CallKind) {
 }
 
 // Wipe removes the effect, the output and the checkpoints from a node, as if the node had done
-// nothing. For a repeat step it removes only those of the present iteration. If the parameter
-// `newKey` is true, the node also gets a new idempotency key. This is necessary after an undo was
-// called with the present key.
+// nothing. For a repeat step, Wipe removes only those of the present iteration. If the parameter
+// `newKey` is true, the node also gets a new idempotency key. The node needs a new key after an
+// undo was called with the present key.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, StoredValue{}
 	n.Point, n.Blob = 0, nil

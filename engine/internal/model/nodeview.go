@@ -8,8 +8,8 @@ func (n *Node) Of() int { return int(n.Step) }
 // Ended reports whether the forward work of the node has ended.
 func (n *Node) Ended() bool { return forwardEnded(n.State) }
 
-// Well reports whether the node ended as succeeded, skipped or caught. Then its dependents may
-// start.
+// Well reports whether the node ended as succeeded, skipped or caught. After such an end, the
+// dependents of the node may start.
 func (n *Node) Well() bool {
 	return n.State == status.StepSucceeded || n.State == status.StepSkipped || n.State == status.StepCaught
 }
@@ -55,8 +55,8 @@ func (n *Node) LastUnknown() *Attempt {
 	return nil
 }
 
-// Effect returns whether the node has changed something in the remote service: no, maybe or
-// yes (S20). The effects that stay of the node's child runs count, too.
+// Effect returns whether the node has changed something in the remote service: no, maybe or yes
+// (S20). Effects that the node's child runs have kept at their end count, too.
 func (n *Node) Effect() status.Effect {
 	if n.Kept.Stay() {
 		return status.EffectDone
@@ -64,8 +64,8 @@ func (n *Node) Effect() status.Effect {
 	return n.OwnEffect()
 }
 
-// OwnEffect returns the same as Effect, but without the effects that stay of the node's child runs that have
-// ended. Only an effect that OwnEffect reports can be undone.
+// OwnEffect returns the same as Effect, but does not count the effects that the node's child runs
+// have kept at their end. Only an effect that OwnEffect reports can be undone.
 func (n *Node) OwnEffect() status.Effect {
 	switch {
 	case n.Done || n.Loop.Past:
@@ -181,7 +181,9 @@ func (n *Node) Weight() int64 {
 	if n.More != &NoMore {
 		sum += len(n.Blob) + len(n.UndoBlob)
 		for _, h := range [...]*StoredValue{&n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given} {
-			if !h.V.IsNull() { // so that a node with an empty More has the same weight as a node with NoMore
+			// Leave out null values, so that a node with an empty More has the same weight as a
+			// node with NoMore.
+			if !h.V.IsNull() {
 				sum += len(h.V.JSON())
 			}
 		}

@@ -10,8 +10,8 @@ type Delta struct {
 	Nodes []NodePatch
 }
 
-// A RunPatch holds the fields of the run that a record changes. Only the fields in Mask are
-// valid.
+// A RunPatch holds the fields of the run that a record changes. In the field To, only the fields
+// whose bits are in Mask are valid.
 type RunPatch struct {
 	Mask uint64
 	To   Run
@@ -34,9 +34,9 @@ type AttemptPatch struct {
 	To   Attempt
 }
 
-// WithPatches returns the attempts that result if the patches are applied to the attempts in the
-// parameter `old`. It leaves out closed attempts that are too old to keep (Forget). It does not
-// change the list in `old`. If there are no patches, it returns this list.
+// WithPatches applies patches to a copy of the attempts in the parameter `old`, and returns the
+// copy. It leaves out closed attempts that are too old to keep (Forget). If there are no patches,
+// it returns `old`.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

@@ -45,9 +45,10 @@ var Pristine = func() (steps [64]Node) {
 // that differ from Blank.
 var Blank = Node{More: &NoMore}
 
-// A damaged record may contain a number that is much too large. With these limits, it cannot
-// make a state allocate too much memory.
+// A damaged record may contain a number that is much too large. These limits prevent that such a
+// record makes a state allocate too much memory.
 const (
-	MaxSteps = 1 << 16 // maximum number of steps; a definition of the largest allowed size has fewer
+	// Maximum number of steps; a definition of the largest allowed size has fewer.
+	MaxSteps = 1 << 16
 	MaxNodes = 1 << 22 // maximum number of nodes of a run
 )

@@ -26,7 +26,8 @@ type Run struct {
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
 	Deadline Instant // deadline of the forward work; 0 = none
-	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has begun.
+	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has
+	// begun.
 	StartBy Instant
 
 	Records int32 // number of records applied
@@ -51,8 +52,8 @@ type Run struct {
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
 	Turning bool // the run should turn back, but it first waits for the outcome of the pivot
-	Cancel  bool // a person asked for `cancel`
-	NoUndo  bool // a person asked for `cancel --no-compensate`
+	Cancel  bool // the run was cancelled, or its parent turned back before the run started
+	NoUndo  bool // the run was cancelled with --no-compensate
 	Overdue bool // the deadline has passed, but the run did not turn back
 
 	UndoExpired bool // the time UndoDeadline has passed, so all active undos have failed
@@ -72,8 +73,8 @@ type Head struct {
 	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 	Parent    Parent // only for a child run
-	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It is
-	// behind a pointer because most runs have none.
+	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It
+	// is behind a pointer because most runs have none.
 	Reply *ReplyTo
 }
 
@@ -118,6 +119,8 @@ type Rare struct {
 	UndoStarted  Instant
 	UndoDeadline Instant
 
+	Bound Bound // only for a child run: the two times from which its deadline follows
+
 	Holds []Hold
 	// Refused[h] is the earliest time for the next call of the agent Holds[h], after the engine
 	// refused to send a call; 0 = none. The slice Refused may have fewer elements than Holds; a
@@ -126,9 +129,19 @@ type Rare struct {
 	Outputs []Output
 
 	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
-	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of the
-	// last of them has started this run; nil = this run has taken over nothing.
+	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of
+	// the last of them has started this run; nil = this run has taken over nothing.
 	Ancestors []Ancestor
+}
+
+// A Bound holds the two times from which the deadline of a child run follows: the earlier one
+// counts. In both fields, 0 means that there is no such time. The zero Bound belongs to a run
+// without a parent. It also belongs to a run that was started by an older engine, which did not
+// store the two times.
+type Bound struct {
+	// The run's own deadline: from its workflow, or as a person or a move has changed it.
+	Own   Instant
+	Until Instant // time until which the parent waits
 }
 
 // NoHead is the Head of a run that uses no field of Head. NoRare is the Rare of a run

@@ -59,7 +59,8 @@ type Track struct {
 	// End of the present pause or timer; only used while Act is Backoff or Waiting. 0 = the track
 	// waits for a signal.
 	Until Instant
-	Rest  Instant // time before which the agent wants no further call; 0 = it has given no such time
+	// Time before which the agent wants no further call; 0 = it has given no such time.
+	Rest Instant
 	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
 	// deadline = "1h" count from this time.
 	Ready    Instant
@@ -125,7 +126,7 @@ type MissKind uint8
 const (
 	MissNone       MissKind = 0
 	MissFailed     MissKind = 1 // definite failure
-	MissPermanent  MissKind = 2 // definite failure that must not be repeated
+	MissPermanent  MissKind = 2 // definite failure; no other attempt is made
 	MissUnknown    MissKind = 3 // the outcome of the call is unknown
 	MissCondition  MissKind = 4 // a precondition or postcondition failed
 	MissExpression MissKind = 5 // an expression failed, or a limit of the engine was reached

@@ -7,15 +7,15 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A StoredValue holds one value that belongs to a run, such as an input. If the run already has an equal
-// value, the field From says where. Then the journal stores only From, and not the value again.
+// A StoredValue holds one value that belongs to a run, such as an input. If the run already has an
+// equal value, the field From says where, and the journal stores only From instead of the value.
 type StoredValue struct {
 	V    dsl.Value
 	From Origin
 }
 
-// An Origin says where the reader of a record finds a value: in the record itself (the zero Origin),
-// or in the state of the run before the record.
+// An Origin says where the reader of a record finds a value: in the record itself (the zero
+// Origin), or in the state of the run before the record.
 type Origin struct {
 	Kind OriginKind
 	Node int32
@@ -56,8 +56,8 @@ func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach returns the StoredValue for the each.value v of an instance. If v equals the each.key, as for an
-// element of a set, the result refers to the key. Then the journal does not store v.
+// KeepEach returns the StoredValue for the each.value v of an instance. If v equals the each.key,
+// as for an element of a set, the result refers to the key. Then the journal does not store v.
 func KeepEach(key string, v dsl.Value) StoredValue {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {
 		return StoredValue{V: v, From: Origin{Kind: OriginKey}}
@@ -66,8 +66,8 @@ func KeepEach(key string, v dsl.Value) StoredValue {
 }
 
 // plain returns true if every character of the key is printable ASCII, but not <, > or &. Go and
-// JSON quote such a key in the same way. For some other keys they agree, too, but plain returns
-// false for them.
+// JSON quote such a key in the same way. Go and JSON quote some other keys in the same way, too,
+// but plain returns false for these keys.
 func plain(key string) bool {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' {

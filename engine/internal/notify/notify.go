@@ -2,12 +2,13 @@
 //
 // In: notices in the store. A notice says that a state of a run has to be announced. Out: one
 // notification for each notify block that announces the state, and notices that are marked as
-// announced. A notification is a run. It has an owner, or none if this engine cannot call its agent.
+// announced. A notification is a run. This engine owns the notification if it can call the agent.
+// If it cannot, the notification has no owner.
 //
 // The package reads journals and definitions, and writes first rows of notifications and marks of
-// notices. It calls no agent. No second notification is made for a notice: the name of a notification
-// follows from its notice, and a store accepts a name once. A notice that this engine cannot announce
-// stays in the store for other engines.
+// notices. It calls no agent. No second notification is made for a notice: the name of a
+// notification follows from its notice, and a store accepts a name once. A notice that this engine
+// cannot announce stays in the store for other engines.
 package notify
 
 import (
@@ -55,15 +56,16 @@ type Config struct {
 	RetryStore time.Duration // pause after the store did not answer
 }
 
-// An Announcer makes the notifications for each notice in the store. A notification is a separate run
-// that calls the agent. Its name follows from the notice, and a store accepts a name once. So no
-// second notification is made if an engine ends before it has marked the notice as announced.
+// An Announcer makes the notifications for each notice in the store. A notification is a separate
+// run that calls the agent. Its name follows from the notice, and a store accepts a name once. So
+// no second notification is made if an engine ends before it has marked the notice as announced.
 type Announcer struct {
 	cfg Config
 
 	mu sync.Mutex // protects the field below
-	// Notices that this engine could not announce, and when it tries each of them again. Another engine
-	// may be able to announce them, for example because it has a key that this engine lacks.
+	// later holds the notices that this engine could not announce, and when it tries each of them
+	// again. Another engine may be able to announce them, for example because it has a key that
+	// this engine lacks.
 	later map[notice.Notice]time.Time
 }
 
@@ -79,8 +81,8 @@ type where struct {
 	to   *commit.Committer
 }
 
-// Run announces notices until ctx ends. It looks for notices when a run of this engine has reached a
-// state that has to be announced. It also looks after each full scan, because another engine may
+// Run announces notices until ctx ends. It looks for notices when a run of this engine has reached
+// a state that has to be announced. It also looks after each full scan, because another engine may
 // have ended before it announced a state.
 func (a *Announcer) Run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
 	keeper, ok := notice.Of(a.cfg.Store)
@@ -180,8 +182,8 @@ type unsendable struct{ error }
 func (u *unsendable) Unwrap() error { return u.error }
 
 // announce makes the notifications of one notice: one for each notify block that announces the
-// state. It reads the run as it was when it reached the state. So a run that is moved later is announced
-// by the notify blocks that it had at that time.
+// state. It computes the run's state at the time when the run reached the announced state. So even
+// if the run was moved later, the notify blocks of that time announce it.
 func (a *Announcer) announce(ctx context.Context, w where, n notice.Notice) error {
 	cfg, defs := a.cfg, a.cfg.Shared.Defs
 	run, err := journal.Reader{Store: cfg.Store, Sealer: cfg.Sealer, Defs: defs}.LoadAt(ctx, n.Run, n.Seq)
@@ -216,8 +218,8 @@ func (a *Announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 	return nil
 }
 
-// A subject is the run that a notification names: its variables, and the values of run.* in the notify
-// block.
+// A subject is the run that a notification names: its variables, and the values of run.* in the
+// notify block.
 type subject struct {
 	vars dsl.Value
 	info dsl.RunInfo
@@ -245,10 +247,10 @@ func (a *Announcer) around(ctx context.Context, run *journal.Run, workflow strin
 }
 
 // announced returns the variables of a notification. The function `with` makes them from the
-// variables of the named run. If the result has more than `most` bytes, announced calls `with` again
-// without the variables of the run. Then each argument of the notify block that uses one of them
-// becomes a text, or null if it cannot be a text. The status and the failure are those of the
-// announced run.
+// variables of the named run. If the result has more than `most` bytes, announced calls `with`
+// again without the variables of the run. Then an argument of the notify block that uses such a
+// variable cannot be evaluated, and gets a text of the engine instead, or null if its type is no
+// text. The status and the failure are those of the announced run.
 func announced(of subject, run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	info, failure := of.info, run.State.Failure()
 	info.Status = state
@@ -262,8 +264,8 @@ func announced(of subject, run *journal.Run, state string, most int, with func(d
 	return vars, err
 }
 
-// submit makes a notification. This engine owns the notification if it can call the agent. Otherwise
-// the notification has no owner, so that an engine that can call the agent claims it.
+// submit makes a notification. This engine owns the notification if it can call the agent.
+// Otherwise the notification has no owner, so that an engine that can call the agent claims it.
 func (a *Announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
 	mine := true
 	for _, spec := range st.Specs {

@@ -1,5 +1,5 @@
-// Package outage logs once that the store does not answer, and once that it answers again.
-// The engine reports to it which calls to the store failed and which succeeded.
+// Package outage logs once that the store does not answer, and once that it answers again. The
+// engine reports to this package which calls to the store failed and which succeeded.
 package outage
 
 import (

@@ -1,11 +1,11 @@
 // Package outbox delivers the replies of runs.
 //
-// In: the replies that wait in the store (replies.Outbox). Out: one call of Config.Send for each
-// reply to a webhook or an agent, and hints for the consumers of queues. A reply is sent at least
-// once, and the replies of a run are sent in order: the store gives out a reply only when the reply
-// before it is done. An engine claims replies for a while. If it dies, the claim ends, and another
-// engine sends them. Each sink has its own goroutine, so a slow sink delays no other sink and no
-// run.
+// In: the replies that wait in the store (replies.Outbox). Out: calls of a function in Config.Send,
+// one for each try to deliver a reply to a webhook or an agent; and hints for the consumers of
+// queues. A reply is sent at least once, and the replies of a run are sent in order: the store
+// gives out a reply only when the reply before it is done. An engine claims replies for a while. If
+// the engine dies, the claim ends, and another engine sends the replies. Each sink has its own
+// goroutine, so a slow sink delays no other sink and no run.
 package outbox
 
 import (
@@ -33,18 +33,18 @@ const (
 	mostPause   = 5 * time.Minute
 )
 
-// Config holds what a Sender needs. All fields are required, except Send and First.
+// Config holds what a Sender needs. All fields except Send, NoWork and First are required.
 type Config struct {
 	Box    replies.Outbox
 	Logger *slog.Logger
-	// Send has a function for each kind of sink, such as replies.Webhook, to which this engine sends
-	// replies. The function delivers a reply. If it returns a *NotNow, nothing was sent.
+	// Send has a function for each kind of sink, such as replies.Webhook, to which this engine
+	// sends replies. The function delivers a reply. If it returns a *NotNow, nothing was sent.
 	Send map[string]func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
-	// NoWork reports whether the store said a short time ago that no reply waits for a webhook or an
-	// agent. Then Run looks again only after a call of Posted, or to try a failed sink again. nil =
-	// NoWork counts as false.
+	// NoWork reports whether the store said a short time ago that no reply waits for a webhook or
+	// an agent. Then Run looks again only after a call of Posted, or to try a failed sink again.
+	// nil = NoWork counts as false.
 	NoWork func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
@@ -119,8 +119,8 @@ func (p *Sender) Run(ctx context.Context) {
 	}
 }
 
-// hint tells the consumers of queues that replies wait. A lost hint costs only time, because consumers
-// also look from time to time.
+// hint notifies the consumers of queues that replies wait. A lost hint costs only time, because
+// consumers also look from time to time.
 func (p *Sender) hint(ctx context.Context) {
 	p.mu.Lock()
 	var queues []string
@@ -137,22 +137,24 @@ func (p *Sender) hint(ctx context.Context) {
 	}
 }
 
-// pause returns the time until the next look: until a sink that has failed may be tried again, but at
-// most Config.Most.
+// pause returns the time until the next look: until a sink that has failed may be tried again, but
+// at most Config.Most.
 func (p *Sender) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
 	for _, s := range p.sinks {
-		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // if s.next passed longer ago, Run has looked since then
+		// If s.next has passed more than Config.First ago, Run has looked since then, so s.next
+		// does not count.
+		if left := time.Until(s.next); !s.busy && left > -p.cfg.First {
 			pause = min(pause, left)
 		}
 	}
 	return max(pause, p.cfg.First/10)
 }
 
-// scan finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
-// these sinks that has none yet.
+// scan finds the sinks of the given kind that have replies to send. It starts a goroutine for each
+// of these sinks that has none yet.
 func (p *Sender) scan(ctx context.Context, kind string, work *sync.WaitGroup) error {
 	after, end := kind, strings.TrimSuffix(kind, ":")+";"
 	for {
@@ -280,9 +282,9 @@ func (p *Sender) send(ctx context.Context, to string, list []replies.Reply, deli
 	return false
 }
 
-// judge looks at the errors of some tries. If one of them is a failure of the sink, judge records it
-// and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of the
-// sink: judge only delays the next try.
+// judge looks at the errors of some tries. If one of them is a failure of the sink, judge records
+// it and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of
+// the sink: judge only delays the next try.
 func (p *Sender) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow

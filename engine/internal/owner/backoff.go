@@ -16,9 +16,9 @@ const MaxLeft = 100000
 // while, the scans of this engine skip these runs. Other engines still consider them. A
 // backoffSet is safe for concurrent use.
 type backoffSet struct {
-	// restFor is the longest time for which scans skip a run that waits for a person. Then
-	// scans consider the run again, because a hint about a message may be lost. 0 = scans skip
-	// the run until it is due.
+	// restFor is the longest time for which scans skip a run that waits for a person. After this
+	// time, scans consider the run again, because a hint about a message may be lost. 0 = scans
+	// skip the run until it is due.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects the fields below
@@ -31,13 +31,13 @@ type backoff struct {
 	until time.Time     // end of the backoff, on the store's clock
 	pause time.Duration // length of the backoff; the next backoff is twice as long
 	rests bool          // the method Rest has put the run into the set
-	// others is true if the run is in the set only because this engine claims no runs without
-	// an owner (Shared.Claims). This engine skips messages to the run, but its takeovers do
-	// not skip the run.
+	// others is true if the run is in the set only because this engine claims no runs without an
+	// owner (Shared.Claims). Then this engine skips messages to the run, but its takeovers do not
+	// skip the run.
 	others bool
 	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
-	// unstaffed is true if the agents of the run are missing here. Even without the agents, this
-	// engine can decide messages to the run. But it skips them until ignoredUntil.
+	// unstaffed is true if the agents of the run are missing here. This engine can decide messages
+	// to the run even without the agents. But it skips messages until ignoredUntil.
 	unstaffed    bool
 	ignoredUntil time.Time // store time until which messages are skipped; zero = none are skipped
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
@@ -63,11 +63,11 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff is
-// as long as in the method Add. But if the store time in the parameter `notify` comes earlier, the
-// backoff ends at that time, because an alert or a decision about the run is due. During the
-// backoff, this engine still decides messages to the run. The parameter `vain` is true if the
-// engine has just tried to decide messages, without success. Then it skips messages for the
-// duration in the parameter `pause`. The parameter `now` is the present store time.
+// as long as in the method Add. But if the parameter `due`, a store time, is earlier, the backoff
+// ends at that time, because an alert or a decision about the run is due then. During the backoff,
+// this engine still decides messages to the run. The parameter `vain` is true if the engine has
+// just tried to decide messages, without success. Then the engine skips messages for the duration
+// in the parameter `pause`. The parameter `now` is the present store time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, due time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

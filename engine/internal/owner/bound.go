@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A check holds the values from which the next_check of a run's row is computed. Scans use
-// next_check to find runs that are due.
+// A check holds the values from which the next_check of a run is computed. The store keeps a
+// next_check for each run, outside of the journal. Scans use it to find runs that are due.
 type check struct {
 	at       time.Time     // store time of the last record
 	due      time.Time     // the earliest time that the run waits for, such as a complete-by
@@ -18,11 +18,11 @@ type check struct {
 	final    bool          // the last records have ended the run
 }
 
-// bound returns the next_check for the run's row; store.Never if the run has ended or waits
-// for no time. next_check is never later than the run's due time, so that a scan never
-// misses a run. While a call is in flight, next_check is also never later than the time of
-// the last record plus the workflow's shortest timeout. A further attempt is due after that
-// time, so its record rarely has to write an earlier next_check.
+// bound returns the next_check of the run; store.Never if the run has ended or waits for no time. A
+// next_check is never later than the time at which the run is due, so that a scan never misses a
+// run. While a call is in flight, next_check is also never later than the time of the last record
+// plus the workflow's shortest timeout. The complete-by of an attempt that starts later is not
+// before that time. So the record of its start rarely has to write an earlier next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:
@@ -33,14 +33,15 @@ func (c check) bound() time.Time {
 	return c.due
 }
 
-// next returns the next_check that a record must write into the run's row. It returns the zero time
-// if the row may keep its next_check, which is the parameter `present`. A record must write a new
+// next returns the next_check that a record must write. It returns the zero time if the run may
+// keep its present next_check, which is the parameter `present`. A record must write a new
 // next_check in these cases:
 //   - The record creates, ends or takes over the run. The caller says this with the parameter
 //     `must`.
-//   - The run is due before the next_check in the row.
-//   - The next_check in the row has passed.
-//   - The run waits for no time any more. The new value shows that it is at rest (Head.AtRest).
+//   - The run is due before the present next_check.
+//   - The present next_check has passed.
+//   - The run waits for no time any more. The new value shows that the run is at rest
+//     (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
 	rests := !c.hasDue && present.Before(store.Never)
@@ -52,9 +53,9 @@ func (c check) next(present time.Time, must bool) time.Time {
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// raised returns a later next_check for a run whose next_check has passed although the run
-// was not due. Unlike bound, it ignores the workflow's shortest timeout. With this timeout,
-// scans would find the run many times during a long attempt.
+// raised returns a later next_check for a run whose next_check has passed although the run was not
+// due. Unlike bound, it ignores the workflow's shortest timeout. If it used this timeout, scans
+// would find the run many times during a long attempt.
 func (c check) raised() time.Time {
 	c.floor = 0
 	return c.bound().Truncate(time.Microsecond)

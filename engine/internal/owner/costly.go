@@ -14,17 +14,17 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Limits for one decision. A normal decision takes some microseconds. A decision whose
-// expressions cost more than shardCost would block the other runs of its shard. So the
-// decision pool makes this decision, and in the pool the expressions may cost more.
+// These constants are limits for one decision. A normal decision takes some microseconds. A
+// decision whose expressions cost more than shardCost would block the other runs of its shard. So
+// the decision pool makes such a decision. In the pool the expressions may cost more.
 const (
 	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
 	// nanoseconds, as dsl.Allowance counts them.
 	shardCost = 5_000_000
 
 	// DecisionLimit is how long a decision may take in real time. A decision with the largest
-	// allowed cost takes approximately 10 s. So a decision that exceeds this limit hangs, or
-	// the machine has too little CPU.
+	// allowed cost takes approximately 10 s. So if a decision exceeds this limit, the decision
+	// hangs, or the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
 	// A decision that takes at least slowDecision leads to an alert, because it delays other
@@ -53,8 +53,8 @@ const AlertQuarantined = "quarantined"
 const AlertSlow = "slow_decision"
 
 // reportSlow adds an alert to the transition t if a decision was slow. The parameter `took` is the
-// duration of the decision. It is slow if it took slowDecision or longer. reportSlow does nothing if
-// this engine has already raised such an alert for the run.
+// duration of the decision. A decision is slow if it took slowDecision or longer. reportSlow does
+// nothing if this engine has already raised such an alert for the run.
 func (r *ownedRun) reportSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return

@@ -49,7 +49,8 @@ func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invo
 // cannot be reserved, the event is decided again. This is safe, because machine.Decide changes
 // nothing. If the decision costs too much for a shard, the second result is a costlyDecision, which
 // the pool must make. Otherwise the second result is nil. The parameter `made` is the decision that
-// the pool has already made about the event; nil = none. The parameter `at` is the time of the record.
+// the pool has already made about the event; nil = none. The parameter `at` is the time of the
+// record.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Next: d.next, Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}

@@ -23,7 +23,7 @@ type decision struct {
 	todo    []*delivery // events in the order in which they are decided
 	records []machine.Record
 	bytes   int             // size of the events decided so far, in bytes
-	rebound bool            // the next_check in the run's row has passed, but nothing was due
+	rebound bool            // the run's next_check has passed, but nothing was due
 	before  status.RunState // the run's status before the first event
 	costly  *costlyDecision // decision on the first event, if the pool must make it; otherwise nil
 }
@@ -54,8 +54,8 @@ const (
 // one makes the decision on the event x.todo[i]. It returns which event must follow.
 func (x *decision) one(i int) (next, error) {
 	c, r, d := x.c, x.r, x.todo[i]
-	// A row that announces a state does not also move the run. So the definition after the row is the one
-	// that the run had when it reached the state.
+	// A row that announces a state does not also move the run. So after this row, the run still has
+	// the definition with which it has reached the state.
 	if _, moves := d.Event.(machine.Migrated); x.bytes > c.most || moves && len(x.f.Transition.Announce) > 0 {
 		x.postpone(i)
 		return noMore, nil
@@ -127,7 +127,7 @@ func (x *decision) own(d *delivery) {
 	}
 	if _, ok := d.Event.(machine.TakenOver); ok {
 		x.f.Transition.Owner, x.f.adopting = &engine, true
-		x.f.Transition.Heard = x.r.heard
+		x.f.Transition.Heard = x.r.messagesRead
 	}
 }
 
@@ -196,8 +196,8 @@ func (x *decision) row() error {
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.next(r.bound, f.started != nil || f.adopting || chk.final)
 	case x.rebound && !x.before.Final():
-		// The next_check in the run's row has passed, but the run is not due. A row without a
-		// record sets a later next_check, so that scans do not find the run again needlessly.
+		// The run's next_check has passed, but the run is not due. A row without a record sets a
+		// later next_check, so that scans do not find the run again needlessly.
 		f.Transition.At = n.Clock.Now()
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.raised()
@@ -259,9 +259,9 @@ func (e *rowSizeError) Error() string {
 
 // decide turns the events in the list `todo` into one transition and applies its records to the
 // run's state. So the state in memory is newer than the journal until the transition is committed.
-// Until then, calls do not start and callers wait. If the commit fails, the shard reads the state
-// again. If nothing has to be written, the transition in the result has no Data. If the pool must
-// decide the first event, decide returns only a costlyDecision.
+// Until then, no call of the transition starts and callers wait. If the commit fails, the shard
+// reads the state again. If nothing has to be written, the transition in the result has no Data. If
+// the pool must decide the first event, decide returns only a costlyDecision.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
 	x := c.begin(r, todo)
 	ok := false

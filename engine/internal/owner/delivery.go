@@ -154,9 +154,9 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 const InboxLimit = 256
 
 // An inbox holds what this engine knows about the stored inbox of one of its runs. The engine
-// reads first the run and then its messages, so that it decides no message twice. If a row of
-// another engine has consumed a message, the store refuses the row of this engine. Then
-// this engine reads the run and its messages again.
+// decides no message twice, because it first reads the run and then its messages. If a row of
+// another engine has consumed a message since, the store refuses the row of this engine. Then this
+// engine reads the run and its messages again.
 type inbox struct {
 	wanted  bool // there may be messages that were not read yet
 	reading bool // a goroutine is reading messages now
@@ -168,11 +168,12 @@ type inbox struct {
 	stuck    int                      // number of messages in the field `received` that cannot be decided here
 	gone     map[store.MessageID]bool // messages that were consumed after the present reading began
 	read     time.Time                // store time at which the last reading began
-	// nextRead is the store time until which the engine does not read the inbox. It is set after the
-	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
+	// nextRead is the store time until which the engine does not read the inbox. It is set after
+	// the inbox held only messages that cannot be decided here. Zero = the engine may read the
+	// inbox.
 	nextRead time.Time
-	// pause is the length of the last pause in which the engine did not read the inbox. The next pause
-	// is twice as long, up to a limit. 0 = there was no pause.
+	// pause is the length of the last pause in which the engine did not read the inbox. The next
+	// pause is twice as long, up to a limit. 0 = there was no pause.
 	pause time.Duration
 }
 

@@ -10,7 +10,7 @@
 // shard's gate says which calls may start. The shard's outbox sends the row. Only one row
 // of a run is in flight at a time. The engine reports nothing and starts no call before the
 // row is committed. If the agents of a run are missing, a decider of another kind decides
-// the run's events. It starts no call.
+// the run's events. That decider starts no call.
 //
 // The source files form layers. A file uses only files of its own line and of earlier lines.
 //

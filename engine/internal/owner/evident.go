@@ -59,9 +59,9 @@ func lateReply(run status.RunID, wf *dsl.Workflow, state *machine.State, d *deli
 
 const doingLate = "keep a late answer"
 
-// KeepSurely stores a late answer as evidence. While the store does not answer, it tries again.
-// It returns true once the answer is stored, or if the run was removed from the store. It returns
-// false if ctx ends first.
+// KeepSurely stores a late answer as evidence. While the store does not answer, KeepSurely tries
+// again. It returns true once the answer is stored, or if the run was removed from the store. It
+// returns false if ctx ends first.
 func (n *Shared) KeepSurely(ctx context.Context, l store.LateReply) bool {
 	pause := 20 * time.Millisecond
 	for {

@@ -26,7 +26,7 @@ const PagesAhead = 4
 type HandKeeper struct {
 	n      *Shared
 	engine store.EngineID
-	ctx    context.Context // ends with the membership; only Done and context.Cause are used
+	ctx    context.Context // ends with the membership; used only to notice the end and its reason
 	hint   chan struct{}   // channel of capacity 1; it receives a value when the list has changed
 
 	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only
@@ -65,18 +65,18 @@ func (k *HandKeeper) Enter(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// EnterSuspect begins the takeover of a suspect, a run that may have crashed an engine. It waits until
-// no other takeover is running. No other takeover begins before the caller calls leave. If ctx
-// ends before the takeover can begin, EnterSuspect returns the error of ctx.
+// EnterSuspect begins the takeover of a suspect, a run that may have crashed an engine. It waits
+// until no other takeover is running. No other takeover begins before the caller calls leave. If
+// ctx ends before the takeover can begin, EnterSuspect returns the error of ctx.
 func (k *HandKeeper) EnterSuspect(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.reservations))
 }
 
-// enter begins a takeover: it puts values into the channel `reservations`, and waits until there is space
-// for all of them. The parameter `reservations` is the number of values. With 1, other takeovers may be in
-// progress at the same time. With the capacity of the channel, this is the only takeover. Only one
-// goroutine at a time puts values in. The result `leave` is a function that removes the values. If
-// ctx ends first, enter removes them itself and returns the error of ctx.
+// enter begins a takeover: it puts n values into the channel `reservations`, and waits until there
+// is space for all of them. If n is 1, other takeovers may be in progress at the same time. If n is
+// the capacity of the channel, this is the only takeover. Only one goroutine at a time puts values
+// in. The result `leave` is a function that removes the values. If ctx ends first, enter removes
+// its values and returns the error of ctx.
 func (k *HandKeeper) enter(ctx context.Context, n int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -125,9 +125,10 @@ func (k *HandKeeper) PutInHand(ctx context.Context, runs ...status.RunID) error 
 	}
 }
 
-// LetGo reverts one call of PutInHand for each of the given runs. If no goroutine holds a run any more,
-// the store's list is written again without this run. After the end of the membership LetGo does
-// nothing: the list must keep the runs, because one of them may have caused the end.
+// LetGo reverts one call of PutInHand for each of the given runs. If no goroutine holds a run any
+// more, the HandKeeper writes the store's list again without this run. After the end of the
+// membership LetGo does nothing: the list must keep the runs, because one of them may have caused
+// the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -189,8 +190,8 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// recorded is called after the store has recorded all changes up to the change with the given number.
-// It wakes the goroutines that wait for one of these changes.
+// recorded is called after the store has recorded all changes up to the change with the given
+// number. It wakes the goroutines that wait for one of these changes.
 func (k *HandKeeper) recorded(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// A ledger is the Capacity of one membership. It counts the slots that the runs of the
-// membership have taken. A shard that hangs does not give its slots back. In this case the
-// ledger gives back all slots of the membership. Otherwise the next membership could make
-// no call.
+// A ledger is the Capacity of one membership. It counts the slots that the runs of the membership
+// have taken. A shard that hangs does not give its slots back. In this case the method `close`
+// gives back all slots of the membership, because the next membership could make no call without
+// slots.
 type ledger struct {
 	invoke.Capacity
 
@@ -73,8 +73,9 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives back all slots of the membership, also the slots of calls in flight. For a while,
-// there may be more calls in flight than slots. But each agent also limits its calls itself.
+// close gives back all slots of the membership, also the slots of calls in flight. So for a while,
+// there may be more calls in flight than slots. This does little harm, because each agent also
+// limits its calls itself.
 func (l *ledger) close() {
 	l.mu.Lock()
 	taken := l.taken

@@ -36,8 +36,8 @@ type loadedRun struct {
 // goroutine posts nothing.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name, moved := sh.s.n, r.name(), r.moved
-	// If a commit is in doubt, its row must be looked for in the journal. A snapshot may cover this
-	// row, so all rows must be read.
+	// If it is not known whether a row was committed, load must look for this row in the journal. A
+	// snapshot may cover the row, so all rows must be read.
 	whole := r.commit != nil
 	sh.s.loads.Add(1)
 	go func() {
@@ -71,8 +71,8 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 }
 
 // reload reads a run again after it was moved to another definition, so that it gets the agents of
-// the new definition. The row that moved the run has started no call. Therefore reload adds an event
-// after which the steps can start.
+// the new definition. The row that moved the run has started no call. Therefore reload adds an
+// event after which the steps can start.
 func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	r.phase, r.specs, r.moved = phaseLoading, nil, true
 	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
@@ -81,8 +81,8 @@ func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	sh.load(ctx, r)
 }
 
-// ReadRun reads a run from the store. If the run has a snapshot, ReadRun does not read all rows, but
-// only the snapshot, the last row that it covers, and the rows after that.
+// ReadRun reads a run from the store. If the run has a snapshot, ReadRun does not read all rows,
+// but only the snapshot, the last row that the snapshot covers, and all later rows.
 func (n *Shared) ReadRun(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
 	return snapshots.LoadOne(ctx, n.cfg.Store, run)
 }
@@ -163,10 +163,10 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	}
 }
 
-// forget drops the pending commit of a run after the run was read again. The parameter `mine` is
-// true if the journal contains the row of this commit: then the events of the commit are decided.
-// Otherwise the row was not committed, usually because another engine's row has the same number.
-// Then the events must be decided again.
+// forget drops the pending commit of a run after the run was read again. If the parameter `mine` is
+// true, the journal contains the row of this commit, so the events of the commit are decided. If
+// `mine` is false, the row was not committed, usually because another engine's row has the same
+// number. Then the events must be decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -256,7 +256,7 @@ type loadedMessages struct {
 }
 
 // readInbox starts a goroutine that reads a run's messages. It does nothing if no message can be
-// waiting, if a goroutine is reading already, or if the time inbox.idle has not come.
+// waiting, if a goroutine is reading already, or if the time inbox.nextRead has not come.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
@@ -290,9 +290,9 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 }
 
 // inboxFirst reports whether the shard must read a run's messages before it decides events of the
-// run. If so, inboxFirst starts to read them. The reason: a call has passed its complete-by, but
-// the former owner may have put an answer that came in time into the inbox. If the shard did not
-// read this answer first, it would decide that the call had no answer.
+// run. If so, inboxFirst starts to read them. This is necessary if a call has passed its
+// complete-by, because the former owner may have put an answer that came in time into the inbox. If
+// the shard did not read this answer first, it would decide that the call had no answer.
 func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	b := &r.inbox
 	if b.first || r.fence == 0 || !r.owned {

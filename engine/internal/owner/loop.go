@@ -60,7 +60,7 @@ func (sh *shard) do(ctx context.Context, t *task) {
 	case t.it != nil:
 		sh.answered(ctx, t.it)
 	case t.call != nil:
-		sh.heard(ctx, t.call)
+		sh.callAnswered(ctx, t.call)
 	case t.back != nil:
 		sh.brought(ctx, t.back)
 	default:
@@ -105,8 +105,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends with the commit in flight. So it
-			// needs no slot, and finish makes the queue of the agent notify the next run.
+			// The run waited for a slot and has ended since, or ends with the commit in flight. So
+			// it needs no slot, and finish makes the queue of the agent notify the next run.
 			d.finish(nil)
 			return
 		}
@@ -193,8 +193,8 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 	}
 }
 
-// heard handles the answer to a call.
-func (sh *shard) heard(ctx context.Context, c *call.Call) {
+// callAnswered handles the answer to a call.
+func (sh *shard) callAnswered(ctx context.Context, c *call.Call) {
 	a, ok := c.Concluded()
 	switch {
 	case !ok:
@@ -220,8 +220,10 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 		sh.quarantine(ctx, r, nil, c.err)
 		return
 	}
-	if r.state == c.base { // otherwise the run was read again meanwhile, so the decision is void
-		r.state = c.state // the pool has used this copy, so the copy has more values in its cache
+	// If r.state is not c.base, the run was read again in the meantime, and the decision is not
+	// used.
+	if r.state == c.base {
+		r.state = c.state // the pool has used this copy, so it has more values in its cache than the old state
 		r.decided = c
 	}
 	sh.step(ctx, r)
@@ -412,7 +414,7 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 
 // reopened continues a run that has ended, and that may turn back because its parent is undone. The
 // parameter `owner` is the owner of the run; 0 = none. If this engine is not the owner, reopened
-// takes the run over.
+// starts to take the run over.
 func reopened(ctx context.Context, sh *shard, r *ownedRun, owner store.EngineID) {
 	r.reopening = false
 	if r.owned {

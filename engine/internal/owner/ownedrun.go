@@ -46,7 +46,7 @@ type ownedRun struct {
 	owner     store.EngineID // owner of the run when the run was loaded; 0 = none
 	seq       int32          // number of the run's next journal row
 	fence     int32          // number of the journal row that made this engine the owner
-	bound     time.Time      // next_check in the run's row: the time at which an engine must look at the run
+	bound     time.Time      // next_check of the run in the store: the time at which an engine must look at the run
 	facts     int            // number of facts of the run so far, of all kinds
 	link      journal.Link   // tag and checksum of the run's latest journal rows; those of the next row depend on them
 
@@ -54,20 +54,20 @@ type ownedRun struct {
 	short  shortcut
 	weight int64 // estimated memory of the run, in bytes; shard.memory is the sum for all runs
 
-	pending []*delivery           // events that wait for their decision
-	commit  *pendingCommit        // transition that is being committed; nil = none
-	away    *costlyDecision       // decision that the pool is making while other events wait; nil = none
-	decided *costlyDecision       // decision that the pool has made and that was not used yet; nil = none
-	slow    bool                  // this engine has raised an alert that decisions of this run take long
-	adopts  []Adoption            // takeovers of the run that are not complete
-	waiters []chan *machine.State // channels that receive the state when the run has ended or needs a person
-	inbox   inbox
-	heard   *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
-	unheard bool   // some messages that waited at the takeover may be unread, so no call may start
+	pending      []*delivery           // events that wait for their decision
+	commit       *pendingCommit        // transition that is being committed; nil = none
+	away         *costlyDecision       // decision that the pool is making while other events wait; nil = none
+	decided      *costlyDecision       // decision that the pool has made and that was not used yet; nil = none
+	slow         bool                  // this engine has raised an alert that decisions of this run take long
+	adopts       []Adoption            // takeovers of the run that are not complete
+	waiters      []chan *machine.State // channels that receive the state when the run has ended or needs a person
+	inbox        inbox
+	messagesRead *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
+	unheard      bool   // some messages that waited at the takeover may be unread, so no call may start
 
 	// suspect is true if the run may have crashed an engine, because an engine died while it had
-	// the run in hand. Then the shard takes the run in hand before each decision, until a step,
-	// an undo or the run ends.
+	// the run in hand. Then the shard takes the run in hand before each decision. This ends when a
+	// step or an undo ends, or when the run has ended or needs a person.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
@@ -135,13 +135,14 @@ type Adoption struct {
 const AlertSnapshot = "snapshot_refused"
 
 const (
-	// snapshotBytes is a size in bytes. If the rows since the last snapshot are at least as large, the
-	// run gets a snapshot even if they are fewer rows than Options.SnapshotRows.
+	// snapshotBytes is a size in bytes. If the rows since the last snapshot are at least as large,
+	// the run gets a snapshot even if they are fewer rows than Options.SnapshotRows.
 	snapshotBytes = 4 << 20
-	// rowsPerFactor limits how many bytes snapshots add to what a run writes. The rows since the last
-	// snapshot must be F times as large as a snapshot, where F is Options.SnapshotRows divided by
-	// rowsPerFactor. With the default of 1,000 rows, F is 4, so snapshots add at most a quarter. A run
-	// whose state grows with each row gets few snapshots.
+	// rowsPerFactor limits how many bytes snapshots add to the bytes that a run writes. The rows
+	// since the last snapshot must be at least F times as large as the next snapshot, where F is
+	// Options.SnapshotRows divided by rowsPerFactor. With the default of 1,000 rows, F is 4, so
+	// snapshots add at most a quarter to the bytes of the rows. A run whose state grows with each
+	// row gets few snapshots.
 	rowsPerFactor = 250
 )
 

@@ -12,9 +12,9 @@ import (
 
 // AddRecord copies some parts of a record into the transition t: the status of the run, the changed
 // steps, the names of new instances, the definition to which the run was moved, the alerts, the
-// replies, and the states that a notify block of the workflow announces. The views of the store show
-// these parts. The parameter `before` is the run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
-// announced.
+// replies, and the states that a notify block of the workflow announces. The views of the store
+// show these parts. The parameter `before` is the run's state before the record. The parameter
+// `flow` is the workflow of the run; if it is nil, AddRecord adds no states to announce.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if flow != nil && flow.Announces() {
 		announce(t, rec, flow)
@@ -39,8 +39,8 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 	}
 }
 
-// addNodes adds the names of the record's new nodes to the transition. If the transition has a name of a
-// node already, from an earlier record, the new name replaces it.
+// addNodes adds the names of the record's new nodes to the transition. If the transition has a name
+// of a node already, from an earlier record, the new name replaces it.
 func addNodes(t *store.Transition, rec *machine.Record) {
 	nodes := rec.NewNodes()
 	if len(nodes) == 0 {

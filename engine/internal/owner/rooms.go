@@ -23,9 +23,10 @@ func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine
 	t.Admit = !e.Waits
 }
 
-// noteRoom notes in a transition that a record admits its run, or that the run ends and frees a
-// place or a unique key for which another run may wait. The parameter `before` is the run's state
-// before the record. The parameter `flow` is the workflow of the run; nil = not known.
+// noteRoom notes two facts of a record in a transition. The first: the record admits its run. The
+// second: the run ends, and frees a place or a unique key for which another run may wait. The
+// parameter `before` is the run's state before the record. The parameter `flow` is the workflow of
+// the run; nil = not known.
 func noteRoom(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if rec.Admits() {
 		t.Admit = true
@@ -36,7 +37,8 @@ func noteRoom(t *store.Transition, rec machine.Record, before *machine.State, fl
 	}
 }
 
-// Beaten cancels a run that waits for its unique key, because another run has reached the goal of the key.
+// Beaten cancels a run that waits for its unique key, because another run has reached the goal of
+// the key.
 func (s *Scheduler) Beaten(b naming.Beaten) {
 	why := "run " + naming.RunName(b.By) + " had the unique key and has reached the goal, so this run did not start"
 	ev := machine.CancelRequested{By: "engine", Reason: why, Code: naming.CodeGoalReached}

@@ -51,7 +51,8 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		}
 		sh.afterDecision(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
-			// This decision changed nothing, but the run is still due. So decide again after a pause.
+			// This decision changed nothing, but the run is still due. So decide again after a
+			// pause.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
@@ -100,7 +101,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 	r.facts += f.factCount
 	sh.decide.spares.keepFacts(f)
-	sh.gotOn(ctx, r, &f.Transition)
+	sh.clearSuspect(ctx, r, &f.Transition)
 	if len(f.Transition.Announce) > 0 {
 		wait.Wake(n.Notices)
 	}
@@ -154,10 +155,10 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// afterDecision is called when no event of the run is being decided. It sets the run's timer and sends the
-// state to the callers that wait for it. If the run waits for slots, afterDecision puts it into the queues
-// of the agents. If the run has ended or is at rest, afterDecision removes it from memory. If the engine
-// is stopping, afterDecision may release the run.
+// afterDecision is called when no event of the run is being decided. It sets the run's timer and
+// sends the state to the callers that wait for it. If the run waits for slots, afterDecision puts
+// it into the queues of the agents. If the run has ended or is at rest, afterDecision removes it
+// from memory. If the engine is stopping, afterDecision may release the run.
 func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -196,9 +197,9 @@ func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 		sh.release(ctx, r)
 		return
 	}
-	// A paused or parked run starts nothing, so it must not wait in the queue for a slot. Otherwise
-	// it would be woken for each free slot, leave the slot unused, and wait in the queue again, for
-	// ever.
+	// A paused or parked run starts nothing, so it must not wait in the queue for a slot. If it
+	// waited, the queue would wake it for each free slot. The run would leave the slot unused and
+	// wait in the queue again, for ever.
 	if sh.s.capacity != nil && current != status.RunPaused && current != status.RunParked && !r.unheard {
 		sh.gate.wait(r)
 		leave(sh, r)
@@ -213,9 +214,9 @@ func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a suspect in hand: a run that may have crashed an engine. It does not block. After
-// the store has recorded that this engine has the run in hand, the shard decides the run's
-// waiting events.
+// grasp takes a run in hand that may have crashed an engine (see ownedRun.suspect). It does not
+// block. After the store has recorded that this engine has the run in hand, the shard decides the
+// run's waiting events.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
@@ -256,9 +257,9 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	free(ctx, sh, r)
 }
 
-// free starts to commit a row that removes the run's owner. If the run can continue without a person,
-// another engine can claim it at once. Otherwise another engine can claim it when it is due, or when
-// a person sends a verb.
+// free starts to commit a row that removes the run's owner. If the run can continue without a
+// person, another engine can claim the run at once. If the run needs a person, another engine can
+// claim it when it is due, or when a person sends a verb.
 func free(ctx context.Context, sh *shard, r *ownedRun) {
 	n := sh.s.n
 	at := n.Clock.Now()
@@ -292,10 +293,10 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 	})
 }
 
-// leave releases a run whose agent does not work in this engine, so that an engine whose agent
-// works can claim the run. It releases the run if a step has waited for the agent at least for the
-// duration of a lease, and if the store knows another living engine. This engine does not claim the
-// run again for the same duration. leave does nothing while a call of the run is in flight.
+// leave releases a run whose agent does not work in this engine, so that another engine can claim
+// the run. It releases the run if a step has waited for the agent at least for the duration of a
+// lease, and if the store knows another living engine. After that, this engine does not claim the
+// run for the duration of a lease. leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
 	if n.cfg.Options.OnlyOwnRuns || r.leaving || !leavable(r) {
@@ -371,10 +372,10 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 			r.pending = append(r.pending, l.delivery())
 		}
 	}
-	r.heard, r.unheard = nil, len(a.Messages) >= InboxLimit
+	r.messagesRead, r.unheard = nil, len(a.Messages) >= InboxLimit
 	if !r.unheard {
 		heard := int32(len(a.Messages))
-		r.heard = &heard
+		r.messagesRead = &heard
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, messages, rest []*delivery

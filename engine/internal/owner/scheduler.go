@@ -30,7 +30,7 @@ type Scheduler struct {
 // A Membership holds the parameters of New: what the Scheduler needs of its membership.
 type Membership struct {
 	Engine    store.EngineID
-	Context   context.Context // ends with the membership; only Done and context.Cause are used
+	Context   context.Context // ends with the membership; used only to notice the end and its reason
 	Committer committer
 
 	// Unable is called, on a separate goroutine, for a run without an owner that has
@@ -157,8 +157,8 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// Adopt starts to take over a run. The parameter `a` holds the details. Later the function a.Done is
-// called with the outcome.
+// Adopt starts to take over a run. The parameter `a` holds the details. Later the function a.Done
+// is called with the outcome.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
@@ -182,8 +182,8 @@ func (s *Scheduler) await(run status.RunID, answer chan<- awaited) {
 	})
 }
 
-// An awaited is the result of shard.await. The channel
-// in its field `waiter` receives the run's state once the run has ended or needs a person.
+// An awaited is the result of shard.await. The channel in its field `waiter` receives the run's
+// state once the run has ended or needs a person.
 type awaited struct {
 	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined
 	err    error               // reason why the run is quarantined; nil = the run is not quarantined
@@ -210,8 +210,8 @@ func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// DeliverAndWait delivers an event and waits until its decision is committed. It returns the error of the
-// decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
+// DeliverAndWait delivers an event and waits until its decision is committed. It returns the error
+// of the decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
 // first: then the outcome is not known.
 func (s *Scheduler) DeliverAndWait(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
@@ -279,8 +279,8 @@ func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	return most, run
 }
 
-// Slowest returns the duration of the slowest task of all shards so far. Tasks in progress
-// count.
+// Slowest returns the duration of the slowest task of all shards so far. A task in progress counts
+// with the time that it has taken so far.
 func (s *Scheduler) Slowest() time.Duration {
 	most, _ := s.Longest()
 	for _, sh := range s.shards {
@@ -293,9 +293,10 @@ func (s *Scheduler) Slowest() time.Duration {
 // task usually takes microseconds.
 const shardPatience = time.Second
 
-// Stop waits for the goroutines of the shards. It abandons a shard that does not end in time:
-// the store will commit no later transition of the shard. Stop gives back the slots of this
-// membership, and passes waiting answers of calls to the next owners of their runs.
+// Stop waits for the goroutines of the shards. It abandons a shard that does not end in time: the
+// store will commit no later transition of this shard. In this case Stop gives back all slots of
+// the membership, and passes the answers of calls that wait in the shard to the next owners of
+// their runs.
 func (s *Scheduler) Stop() {
 	late := time.NewTimer(shardPatience)
 	defer late.Stop()

@@ -189,8 +189,8 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop removes a run from memory, for example because another engine owns it or because it cannot
-// be read. All callers that wait for the run get err, which may be nil. If the parameter `noted`
-// is not nil, drop records it as the reason why the run is quarantined.
+// be read. All callers that wait for the run get err, which may be nil. If the parameter `cause` is
+// not nil, drop records it as the reason why the run is quarantined.
 func (sh *shard) drop(r *ownedRun, err, cause error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -270,11 +270,11 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// gotOn is called after each commit of a run. A suspect is a run that may have crashed an engine.
-// If the transition ends a step, an undo or the run, gotOn no longer treats the run as a suspect.
+// clearSuspect is called after each commit of a run. A suspect is a run that may have crashed an engine.
+// If the transition ends a step, an undo or the run, clearSuspect no longer treats the run as a suspect.
 // It also makes the store reset the number of engines that died with the run in hand. The start
 // of an attempt is not enough, because its answer may still crash an engine.
-func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
+func (sh *shard) clearSuspect(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !endsWork(t) {
 		return
 	}

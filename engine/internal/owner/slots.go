@@ -11,10 +11,10 @@ import (
 )
 
 // A SlotQueue holds, for each agent, a queue of runs that wait for a slot. When a slot becomes
-// free, the SlotQueue notifies only the first run in the queue. This run decides whether it uses the
-// slot. Only then does the SlotQueue notify the next run, so that a hundred runs do not compete for
-// one slot. The order in the queue follows from the priority of the first waiting step of each run,
-// and from how long this step has waited.
+// free, the SlotQueue notifies only the first run in the queue. This run decides whether it uses
+// the slot. Only then does the SlotQueue notify the next run, so that a hundred runs do not compete
+// for one slot. The order in the queue follows from the priority of the first waiting step of each
+// run, and from how long this step has waited.
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	// notify notifies a run that the agent with this AgentSpec.Key may have a free slot.
@@ -43,8 +43,8 @@ type waiter struct {
 	at     int    // position in waitList.line
 }
 
-// An urgency determines the position of a run in the queue of an agent. Of all steps of the run that
-// wait for this agent, the first one determines the urgency.
+// An urgency determines the position of a run in the queue of an agent. Of all steps of the run
+// that wait for this agent, the first one determines the urgency.
 type urgency struct {
 	rank     time.Time // the run with the earliest rank is first in the queue (line.Line.Rank)
 	priority int       // priority of the step, from 0 to 100, without what it has gained by waiting
@@ -104,9 +104,9 @@ func newSlotQueue(capacity invoke.Capacity, notify func(status.RunID, string)) *
 }
 
 // Free notifies the first run in the queue for an agent that a slot is free, and removes the run
-// from the queue. It does nothing if the agent has no free slot, because the run would lose its
-// position without getting a slot. It also does nothing if a run that was notified before has not
-// decided since then. The parameter `key` is the agent's AgentSpec.Key.
+// from the queue. The parameter `key` is the agent's AgentSpec.Key. Free does nothing if the agent
+// has no free slot, because the run would lose its position without getting a slot. Free also does
+// nothing while a run that was notified earlier has not decided yet.
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -145,8 +145,8 @@ func (q *SlotQueue) dismiss(key string) {
 	}
 }
 
-// decided is called after the notified run has decided. If a slot is still free, decided notifies the
-// next run in the queue.
+// decided is called after the notified run has decided. If a slot is still free, decided notifies
+// the next run in the queue.
 func (q *SlotQueue) decided(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -162,9 +162,9 @@ func (q *SlotQueue) decided(key string) {
 	q.Free(key)
 }
 
-// wait puts a run into the queue for an agent. If the run is in the queue already, wait only moves
-// it to the position that fits its urgency. Otherwise wait also notifies the first run in the queue
-// if a slot has become free in the meantime.
+// wait puts a run into the queue for an agent, and notifies the first run in the queue if a slot
+// has become free in the meantime. If the run is in the queue already, wait only moves it to the
+// position that fits its urgency.
 func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec, u urgency) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
@@ -192,8 +192,8 @@ func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec, u urgency) {
 	q.Free(spec.Key)
 }
 
-// highest returns the highest priority of the runs in the queue for an agent; 0 if no run is in the queue.
-// It takes no lock while no run waits for any agent.
+// highest returns the highest priority of the runs in the queue for an agent; 0 if no run is in the
+// queue. It takes no lock while no run waits for any agent.
 func (q *SlotQueue) highest(key string) int {
 	if q.waiting.Load() == 0 {
 		return 0

@@ -34,9 +34,9 @@ func (t *task) about() status.RunID {
 }
 
 // A taskQueue holds the tasks that wait for one shard, in the order in which they were posted.
-// Posting never blocks. If it blocked, a shard that waits for a writer and a writer that posts to
-// the shard could wait for each other for ever. The field `hint` must be set before the queue is
-// used.
+// Posting never blocks. If it could block, a shard that waits for a writer and a writer that posts
+// to this shard could wait for each other for ever. The field `hint` must be set before the queue
+// is used.
 type taskQueue struct {
 	hint chan struct{} // channel of capacity 1; it receives a value when a task is posted
 
@@ -45,8 +45,8 @@ type taskQueue struct {
 	over  bool // the queue accepts no more tasks
 }
 
-// post adds a task that calls f. The shard's goroutine does it after all tasks that were
-// added earlier. If the shard has stopped, post does nothing.
+// post adds a task that calls f. The shard's goroutine calls f after it has done all tasks that
+// were added earlier. If the shard has stopped, post does nothing.
 func (b *taskQueue) post(f func(context.Context)) { b.give(task{fn: f}) }
 
 // give adds a task to the queue and returns true. If the shard has stopped, give does

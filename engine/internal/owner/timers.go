@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Timers records when runs in memory are due, so that the Supervisor wakes them at the exact time.
-// A recorded time may be too early. For a run without a recorded time, the Supervisor's scan of the
-// store finds out that the run is due.
+// A Timers records when runs in memory are due, so that the Supervisor wakes them at the exact
+// time. A recorded time may be too early. A run may have no recorded time. Then the Supervisor's
+// scan of the store finds out that the run is due.
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 
@@ -59,8 +59,9 @@ func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	}
 }
 
-// Take removes and returns the runs that are due at the time now. It also returns how late the
-// first of them is; 0 if no run is due. Later the shard of each run calls the method `set` again.
+// Take removes and returns the runs that are due at the time in the parameter `now`. It also
+// returns how late the first of them is; 0 if no run is due. Later the shard of each run calls the
+// method `set` again.
 func (a *Timers) Take(now time.Time) ([]status.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,8 +76,9 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 
 // Wake returns when this engine must look at the run again: at the time of its next decision (Due),
 // or at the time of its next alert. A run needs an alert when it has been overdue for the duration
-// in the parameter `grace`. Of the times later than the parameter `now`, Wake returns the earlier
-// one. If none is later, it returns the time of the alert.
+// in the parameter `grace`. If both times are later than the parameter `now`, Wake returns the
+// earlier one. If only one of them is later, Wake returns that one. If neither is later, Wake
+// returns the time of the alert.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {

@@ -29,8 +29,8 @@ import (
 // reach their server, as a superuser. `pgtest run` and Main set the variable.
 const EnvDSN = "ENGINE_TEST_DSN"
 
-// EnvPrograms is the name of an environment variable. It holds the directory with the server's programs,
-// such as psql. WithCluster sets the variable.
+// EnvPrograms is the name of an environment variable. It holds the directory with the server's
+// programs, such as psql. WithCluster sets the variable.
 const EnvPrograms = "ENGINE_TEST_PG_BIN"
 
 // A Cluster is a private PostgreSQL server.

@@ -38,10 +38,11 @@ func runAndClean(m *testing.M) int {
 	return code
 }
 
-// WithCluster starts a cluster, sets ENGINE_TEST_DSN and ENGINE_TEST_PG_BIN, calls fn and stops the cluster. It returns
-// the result of fn. If the cluster cannot be started or stopped, WithCluster prints the error
-// on stderr and returns 1. SIGINT or SIGTERM ends the context of fn. At most 10 s later
-// WithCluster stops the cluster, even if fn has not returned.
+// WithCluster starts a cluster, and sets ENGINE_TEST_DSN and ENGINE_TEST_PG_BIN. Then WithCluster
+// calls `fn`, stops the cluster, and returns the result of `fn`. If the cluster cannot be started
+// or stopped, WithCluster prints the error on stderr and returns 1. If this process gets SIGINT or
+// SIGTERM, the context of `fn` ends. At most 10 s later, WithCluster stops the cluster, even if
+// `fn` has not returned.
 func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

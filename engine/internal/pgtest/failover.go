@@ -41,7 +41,7 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 }
 
 // follow copies the data of a running cluster, the parameter `primary`, into the cluster c. Then it
-// starts c as a standby of this cluster.
+// starts c as a standby of `primary`.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	u, err := url.Parse(primary.DSN)
 	if err != nil {
@@ -84,7 +84,8 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return c.serve(ctx)
 }
 
-// Freeze stops every process of the server with SIGSTOP. They do nothing until Thaw is called.
+// Freeze stops every process of the server with SIGSTOP. The processes do nothing until Thaw is
+// called.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
 // Thaw lets every process of the server continue after Freeze. If the server is not frozen, Thaw
@@ -115,8 +116,8 @@ func (c *Cluster) signalAll(sig syscall.Signal) error {
 	return nil
 }
 
-// childrenOf returns the ids of the child processes of the process pid. If the system has no
-// /proc, it returns nil.
+// childrenOf returns the ids of the child processes of the process with the id `pid`. If the system
+// has no /proc, childrenOf returns nil.
 func childrenOf(pid int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 var volumeSource []byte
 
 // StartOnVolume starts a cluster for which Fill can imitate a full disk volume. In addition to the
-// server binaries, it needs a C compiler (cc) and a system that supports LD_PRELOAD.
+// server binaries, StartOnVolume needs a C compiler (cc) and a system that supports LD_PRELOAD.
 func StartOnVolume(ctx context.Context) (*Cluster, error) {
 	c, err := prepare()
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 
 // watch starts the server, reads the server's log, and waits until the server has ended. It sends
 // the error of the start, or nil, to the channel in the parameter `started`. When the server
-// accepts connections, it closes the channel in the parameter `ready`. watch keeps its goroutine on
-// one thread: on Linux, the server is stopped (see withParent) as soon as the thread that started
-// the server ends.
+// accepts connections, watch closes the channel in the parameter `ready`. The goroutine of watch
+// stays on one thread. The reason is that Linux stops the server (see withParent) as soon as the
+// thread that started the server ends.
 func (c *Cluster) watch(log *bufio.Scanner, started chan<- error, ready chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

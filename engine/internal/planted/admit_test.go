@@ -22,13 +22,13 @@ var admitFaults = []fault{
 	},
 	{
 		name: "false refuses a run",
-		in:   "engine/store/postgres/admission.(*run).ask",
+		in:   "engine/store/postgres/admission.(*checkRun).ask",
 		old:  "refused || !answer.Valid || !answer.Bool", new: "refused || !answer.Valid",
 		by: catches("engine/store/postgres", "^TestChecks$"),
 	},
 	{
 		name: "no row refuses a run",
-		in:   "engine/store/postgres/admission.(*run).ask",
+		in:   "engine/store/postgres/admission.(*checkRun).ask",
 		old:  "case found == 0:", new: "case found < 0:",
 		by: catches("engine/store/postgres", "^TestChecks$"),
 	},
@@ -40,19 +40,19 @@ var admitFaults = []fault{
 	},
 	{
 		name: "a table that is read without a lock is found",
-		in:   "engine/store/postgres/admission.(*run).covered",
+		in:   "engine/store/postgres/admission.(*checkRun).covered",
 		old:  "u.reads && !before[oid].reads", new: "u.reads && before[oid].reads",
 		by: catches("engine/store/postgres", "^TestChecks$"),
 	},
 	{
 		name: "each checked row gets another version",
-		in:   "engine/store/postgres/admission.(*run).bump",
+		in:   "engine/store/postgres/admission.(*checkRun).bump",
 		old:  "n < int64(found)", new: "n < 0",
 		by: catches("engine/store/postgres", "^TestChecks$"),
 	},
 	{
 		name: "each checked table gets other versions",
-		in:   "engine/store/postgres/admission.(*run).bump",
+		in:   "engine/store/postgres/admission.(*checkRun).bump",
 		old:  "now[oid].updated == before[oid].updated", new: "now[oid].updated < before[oid].updated",
 		by: catches("engine/store/postgres", "^TestChecks$"),
 	},
@@ -64,7 +64,7 @@ var admitFaults = []fault{
 	},
 	{
 		name: "a check changes the version of the row",
-		in:   "engine/store/postgres/admission.(*run).do",
+		in:   "engine/store/postgres/admission.(*checkRun).do",
 		old:  "x.check.Lock != admission.LockVersion", new: "x.check.Lock >= admission.LockShare",
 		by: catches("engine/store/postgres", "^TestWriteSkew$"),
 	},

@@ -100,8 +100,8 @@ var childrenFaults = []fault{
 	},
 	{
 		name: "a later deadline of a run goes down to its open child runs",
-		in:   "engine/machine.verbs.extend",
-		old:  "d.caller().boundChildren()", new: "",
+		in:   "engine/machine.caller.leadChildren",
+		old:  "|| before.Deadline != now.Deadline", new: "",
 		by: catches("engine", "^TestLaterDeadlineGoesDown$"),
 	},
 	{
@@ -113,25 +113,25 @@ var childrenFaults = []fault{
 	{
 		name: "a migration moves the deadline of open groups",
 		in:   "engine/machine.mover.migrated",
-		old:  "d.caller().boundChildren()", new: "",
+		old:  "bounds(d).set(plan.Deadline, until)", new: "_ = until; d.run.Deadline = model.Earliest(plan.Deadline, d.run.Deadline)",
 		by: catches("engine", "^TestMigrationMovesTheDeadlineOfGroups$"),
 	},
 	{
 		name: "the pause of a run goes down to its groups",
-		in:   "engine/machine.verbs.pauseRequested",
-		old:  "d.caller().pauseGroups(true, ev.Reason)", new: "",
+		in:   "engine/machine.caller.leadChildren",
+		old:  "if holdsGroups(before) == holdsGroups(now) {", new: "if true {",
 		by: catches("engine", "^TestPauseHoldsTheGroupsOfARun$"),
 	},
 	{
 		name: "the next engine knows that a group must stay paused",
 		in:   "engine/machine.caller.attach",
-		old:  "d.run.Paused && d.step(n).Child.Group", new: "false",
+		old:  "d.step(n).Child.Group && holdsGroups(&d.run)", new: "false",
 		by: catches("engine", "^TestPauseHoldsTheGroupsOfARun$"),
 	},
 	{
 		name: "the next engine resumes a group whose run was resumed before",
 		in:   "engine/internal/children.(*waiter).strayLocked",
-		old:  "return paused != (w.pause != nil)", new: "return !paused && w.pause != nil",
+		old:  "return paused != hold", new: "return !paused && hold",
 		by: catches("engine", "^TestPauseHoldsTheGroupsOfARun$"),
 	},
 	{
@@ -148,9 +148,39 @@ var childrenFaults = []fault{
 	},
 	{
 		name: "child runs that are no groups are not paused with their parent",
-		in:   "engine/machine.caller.pauseGroups",
+		in:   "engine/machine.caller.leadChildren",
 		old:  "c == nil || !c.Group", new: "c == nil",
 		by: catches("engine/machine", "^TestPauseGoesDownToGroups$"),
+	},
+	{
+		name: "the groups of a parked run are paused",
+		in:   "engine/machine.holdsGroups",
+		old:  "return r.Paused || r.Parked && r.Phase == model.PhaseForward", new: "return r.Paused",
+		by: catches("engine/machine", "^TestParkedRunHoldsItsGroups$"),
+	},
+	{
+		name: "the deadline of a parked run does not make its child runs turn back",
+		in:   "engine/machine.caller.boundChildren",
+		old:  "if !d.run.Parked {", new: "if true {",
+		by: catches("engine/machine", "^TestParkedRunHoldsItsGroups$"),
+	},
+	{
+		name: "a group that must turn back is not paused with a parked run",
+		in:   "engine/internal/children.(*waiter).holdLocked",
+		old:  "w.pause.Parked && w.stop", new: "false",
+		by: catches("engine", "^TestParkedRunLetsItsGroupTurnBack$"),
+	},
+	{
+		name: "a person cannot give a child run more time than its parent waits",
+		in:   "engine/machine.bounds.refuses",
+		old:  "d.at.Add(by) > until", new: "false",
+		by: catches("engine/machine", "^TestChildHasNoMoreTimeThanItsParentWaits$"),
+	},
+	{
+		name: "a child run keeps its own deadline while its parent waits less long",
+		in:   "engine/machine.bounds.set",
+		old:  "Bound{Own: own,", new: "Bound{Own: r.Deadline,",
+		by: catches("engine/machine", "^TestChildHasNoMoreTimeThanItsParentWaits$"),
 	},
 	{
 		name: "an engine that stops does not wait for child runs",

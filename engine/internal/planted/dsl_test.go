@@ -2,6 +2,12 @@ package planted
 
 var dslFaults = []fault{
 	{
+		name: "the retention of a workflow holds for its groups",
+		in:   "dsl/internal/decl.(*decoder).group",
+		old:  "Retention: w.Retention,", new: "",
+		by: catches("dsl", "^TestRetentionOfWorkflows$"),
+	},
+	{
 		name: "a set of numbers that are too much alike is refused",
 		in:   "dsl/internal/value.distinguishable",
 		old:  "sum > maxComparisons",
@@ -177,8 +183,8 @@ var dslFaults = []fault{
 	{
 		name: "the condition of a loop is paid for too",
 		in:   "dsl/internal/metered.Of",
-		old:  "turn(e.CondExpr)", new: "Of(e.CondExpr)",
-		by: catches("dsl", "^TestHostileSource$/^nested_loops_that_keep_nothing$"),
+		old:  "newRound(e.CondExpr)", new: "e.CondExpr",
+		by: catches("dsl", "^TestHostileSource$/^a_costly_condition$"),
 	},
 	{
 		name: "an engine that knows a local value pays for it like one that does not",

@@ -15,7 +15,7 @@ var sqliteFaults = []fault{
 	},
 	{
 		name: "SQLite's own files are looked at like the state",
-		in:   "engine/store/sqlite.besides",
+		in:   "engine/store/sqlite.fileEndings",
 		old:  `"", "-wal", "-shm", "-journal"`, new: `""`,
 		by: catches("engine/store/sqlite", "^TestPlaceIsChecked$"),
 	},

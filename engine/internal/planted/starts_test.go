@@ -48,7 +48,7 @@ var startsFaults = []fault{
 	{
 		name: "a schedule that cannot start a run is left alone for a while",
 		in:   "engine/internal/ticks.(*Firer).some",
-		old:  "f.ill[name] = now.Add(afterFault)", new: "",
+		old:  "f.failedUntil[name] = now.Add(afterFault)", new: "",
 		by: catches("engine/internal/ticks", "^TestScheduleWithAFault$"),
 	},
 	{

@@ -39,8 +39,8 @@ const (
 type Config struct {
 	Invoker invoke.Invoker
 	Clock   *clock.Clock
-	// Load returns the workflow and the variables of a run. An error that is a *Lasting means that this
-	// engine cannot read the run.
+	// Load returns the workflow and the variables of a run. An error that is a *Lasting means that
+	// this engine cannot read the run.
 	Load func(ctx context.Context, run status.RunID) (*dsl.Workflow, dsl.Value, error)
 	// Spec returns the agent with its configuration.
 	Spec func(agent *dsl.Agent, vars dsl.Value) (invoke.AgentSpec, error)
@@ -63,8 +63,8 @@ type Slots interface {
 	Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool)
 }
 
-// A Lasting is the error of Config.Load if this engine cannot read the run, and another try would not
-// help.
+// A Lasting is the error of Config.Load if this engine cannot read the run, and another try would
+// not help.
 type Lasting struct{ Err error }
 
 // Error says why the run cannot be read.
@@ -76,9 +76,9 @@ type Caller struct{ cfg Config }
 // New returns a Caller.
 func New(cfg Config) *Caller { return &Caller{cfg} }
 
-// Send calls the action that the sink of the reply names. It returns nil if the agent has answered with a
-// result. It returns an *outbox.NotNow if nothing was sent. ctx must have a deadline, which is the
-// complete-by of the call.
+// Send calls the action that the sink of the reply names. It returns nil if the agent has answered
+// with a result. It returns an *outbox.NotNow if nothing was sent. ctx must have a deadline, which
+// is the complete-by of the call.
 func (c *Caller) Send(ctx context.Context, r replies.Reply) error {
 	flow, vars, err := c.cfg.Load(ctx, r.Run)
 	var lasting *Lasting

@@ -25,9 +25,10 @@ const hashLen = 32
 // tickLen is the length of the tick at the end of the name that ticks.RunName returns.
 const tickLen = len("20060102T150405Z")
 
-// Begin returns the beginning of the names of all runs of a firing. It is "WORKFLOW.SCHEDULE.TICK.",
-// or "WORKFLOW:ID::" if the firing is for an event. If this beginning is so long that no hash of a
-// key would fit after it, it contains a hash instead of the names of the workflow and the schedule.
+// Begin returns the beginning of the names of all runs of a firing. This is
+// "WORKFLOW.SCHEDULE.TICK.", or "WORKFLOW:ID::" if the firing is for an event. The rest of the name
+// must have space for the hash of a key. If there would not be enough space, the beginning contains
+// a hash instead of the names of the workflow and the schedule.
 func Begin(f *firings.Firing) string {
 	if f.Event != "" {
 		return inbox.KeysOf(f.Workflow, f.Event)

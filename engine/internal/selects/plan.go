@@ -72,8 +72,9 @@ func (p *plan) block() {
 	}
 }
 
-// QueryOf returns the query of a selection for the firing in the parameter `f`; nil = for no firing.
-// A parameter of the query is NULL if neither the definition nor the firing gives a value to it.
+// QueryOf returns the query of a selection for the firing in the parameter `f`; nil = for no
+// firing. A parameter of the query is NULL if neither the definition nor the firing gives a value
+// to it.
 func QueryOf(s *selection.Selection, f *firings.Firing) (firings.Query, error) {
 	q := firings.Query{Text: s.Query.Text, Key: s.Key, PageSize: s.PageSize, Parallel: s.Parallel, Repeats: s.Strategy.Repeats(), Lock: s.Strategy == selection.Locked}
 	var own map[string]*string
@@ -117,8 +118,8 @@ type Run struct {
 	By         string
 }
 
-// run returns the run of a row. The result `keep` is false if the filter leaves the row out. An error
-// says why the row can start no run.
+// run returns the run of a row. The result `keep` is false if the filter leaves the row out. An
+// error says why the row can start no run.
 func (p *plan) run(r firings.Row) (run Run, keep bool, err error) {
 	switch {
 	case r.Copies > 1:

@@ -25,7 +25,7 @@ const (
 // errLost says that another engine has the firing now, or that a person has cancelled it.
 var errLost = errors.New("the firing belongs to another engine, or was cancelled")
 
-// Config holds what a Worker needs. All fields except Sealer and Hints are required.
+// Config holds what a Worker needs. All fields except Sealer, Hints and NoWork are required.
 type Config struct {
 	Store  firings.Store
 	Sealer crypt.Sealer
@@ -62,8 +62,9 @@ func (w *Worker) Run(ctx context.Context) {
 	}}.Run(ctx)
 }
 
-// Work claims one firing and works on it to its end. It reports whether there was one. If the firing
-// cannot continue, Work gives it back with the error, and logs the error.
+// Work claims one firing, if a firing is open, and works on it until it ends. It reports whether it
+// has claimed a firing. If the firing cannot continue, Work gives the firing and the error back to
+// the store, and logs the error.
 func (w *Worker) Work(ctx context.Context) (bool, error) {
 	f, err := w.cfg.Store.Claim(ctx, w.cfg.Holder, w.cfg.Lease)
 	if err != nil || f == nil {
@@ -165,8 +166,8 @@ func (w *Worker) hand(ctx context.Context, p *plan, q firings.Query) error {
 	}
 }
 
-// renew renews the lease of a firing until the channel `stop` is closed. If the firing is lost, renew
-// cancels the work on it.
+// renew renews the lease of a firing until the channel `stop` is closed. If the firing is lost,
+// renew cancels the work on it.
 func (w *Worker) renew(ctx context.Context, f *firings.Firing, stop <-chan struct{}, cancel context.CancelCauseFunc) {
 	ticker := time.NewTicker(w.cfg.Lease / 3)
 	defer ticker.Stop()

@@ -43,8 +43,8 @@ func (r *remote) stated(key string) map[string]any {
 	return map[string]any{"id": out.ID, "n": out.N, "ok": out.OK}
 }
 
-// ask works like the method `do`, except when it refuses a call: then its reply says so, and it
-// returns no failure. A refused call has no effect.
+// ask works like the method `do`, with one difference: if it refuses a call, it says so in its
+// reply and returns no failure. A refused call has no effect.
 func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	out, err := r.work(ctx, c, in, true)
 	var f *sdk.Failure
@@ -54,8 +54,8 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 	return out, err
 }
 
-// long works like the method `do`, but in two halves. In the first half it gives signs of life, and at the end
-// of that half it records a checkpoint.
+// long works like the method `do`, but in two halves. In the first half it gives signs of life, and
+// at the end of that half it records a checkpoint.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
 		for range 2 {
@@ -75,8 +75,8 @@ type getIn struct {
 	Key string `agent:"key"`
 }
 
-// get looks up whether the call with the given idempotency key has had its effect. If it has had
-// none, the service refuses every later call with this key.
+// get looks up whether the call with the given idempotency key has had its effect. If the call has
+// had no effect, the service refuses every later call with this key.
 func (r *remote) get(_ context.Context, c *sdk.Call, in getIn) (callOut, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ type rawOut struct {
 
 // raw has no effect. The field Doc of its output has no type.
 func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error) {
-	switch r.mood2(in.Name) {
+	switch r.nextFault(in.Name) {
 	case busy, refuses:
 		return rawOut{}, &sdk.Failure{Code: sdk.CodeUnavailable}
 	case silent, doneSilent:
@@ -107,8 +107,8 @@ func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error
 	return rawOut{"raw", json.RawMessage(`{"n": 3}`)}, nil
 }
 
-// mood2 counts a call that has no entry in the ledger, and returns the fault of the call.
-func (r *remote) mood2(name string) mood {
+// nextFault counts a call that has no entry in the ledger, and returns the fault of the call.
+func (r *remote) nextFault(name string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls[name]++
@@ -124,7 +124,7 @@ type ringIn struct {
 
 // ring is the action that notifications call. It may count the same text several times.
 func (r *remote) ring(ctx context.Context, _ *sdk.Call, in ringIn) (sdk.None, error) {
-	m := r.mood2("ring")
+	m := r.nextFault("ring")
 	if m != busy && m != refuses && m != silent && m != unsure {
 		r.mu.Lock()
 		r.rings[in.Text]++

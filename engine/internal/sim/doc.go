@@ -9,12 +9,14 @@
 // states that engines keep in memory.
 //
 // A third of the simulations have families (kin.go): package flows generates a module whose runs
-// start child runs, announce their states, and share limits over all engines. In these simulations,
-// people send verbs until every run has ended. Further checks (kinjudge.go) compare parents, child runs and notifications.
+// start child runs and announce their states, and whose limits count for all engines together. In
+// these simulations, people send verbs until every run has ended. Further checks (kinjudge.go)
+// compare parents, child runs and notifications.
 //
-// In two thirds of the simulations with families, people also migrate runs (move.go): package flows makes
-// variants of the module, and the operator asks the owner of a run to move the run to a variant. The
-// checks (movejudge.go) compute the workflow that each run has after each row. A child run, the run of
-// a group and a notification must have the definition that their run had at that moment. Runs in the other
-// simulations, which have no families, are never migrated.
+// In two thirds of the simulations with families, people also migrate runs (move.go): package flows
+// makes variants of the module, and the operator asks the owner of a run to move the run to a
+// variant. The checks (movejudge.go) compute the workflow that each run has after each row. A child
+// run, or the run of a group, must have a definition that its parent had when its call began, or
+// later. A notification must have the definition that its run had when it reached the announced
+// state. In the other simulations, which have no families, runs are never migrated.
 package sim

@@ -70,8 +70,8 @@ func newFaultPlan(rng *rand.Rand) faultPlan {
 	}
 	if rng.IntN(8) == 0 {
 		w.venom = venom(1 + rng.IntN(2))
-		// The run with the fault `venom` stops or hangs its engine when the engine asks how many
-		// slots are free. An engine asks this only if its slots are limited.
+		// The poisonous run stops or hangs its engine when the engine asks how many slots are free.
+		// An engine asks this only if its slots are limited.
 		w.slots = max(w.slots, 3)
 	}
 	return w

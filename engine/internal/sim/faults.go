@@ -18,7 +18,7 @@ func (w *world) strikes(ctx context.Context) {
 	}{
 		{"stands still", w.conditions.freeze, nil},
 		{"has no Supervisor", w.conditions.freezeMembers, w.still},
-		{"is cut off from agents", w.conditions.freezeAgents, w.held},
+		{"is cut off from agents", w.conditions.freezeAgents, w.agentGates},
 	} {
 		if !m.on {
 			continue
@@ -30,7 +30,7 @@ func (w *world) strikes(ctx context.Context) {
 				if m.gates != nil {
 					open = append(open, m.gates[i].close())
 				} else { // the complete engine freezes: its connections to the store and to agents
-					open = append(open, w.frozen[i].close(), w.held[i].close())
+					open = append(open, w.frozen[i].close(), w.agentGates[i].close())
 				}
 				w.kin.hit(m.name, w.nodes[i])
 				w.trace("e%d %s", i, m.name)
@@ -65,8 +65,8 @@ func (k *kin) widow(ctx context.Context) {
 	})
 }
 
-// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner of
-// the parent, or both.
+// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner
+// of the parent, or both.
 func (k *kin) couple() (which string, nodes []*node) {
 	w := k.w
 	w.mu.Lock()

@@ -12,10 +12,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// landed checks a run after each commit of a journal row. The engine that wrote the row must be
-// the owner, and the store must not have declared that engine dead (I3). The row of the run in the
-// store's list of runs must have the status that the journal gives (I10). Its next_check must not
-// be later than the run's earliest due time (promise 13).
+// landed checks a run after each commit of a journal row. The engine that wrote the row must be the
+// owner, and the store must not have declared that engine dead (I3). The entry of the run in the
+// store's list of runs must have the status that the journal gives (I10). The next_check in this
+// entry must not be later than the run's earliest due time (promise 13).
 func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run status.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()
@@ -33,7 +33,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row was committed meanwhile: landed is called for that row as well, and checks the run then
+		return // another row was committed meanwhile; the call of landed for that row checks the run
 	}
 	if int(seq) != s.rows-1 {
 		return
@@ -42,7 +42,7 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by                     // true: the owner is stopping and has released the run
+	handed := row.Owner == 0 && s.row.Owner == by                     // the owner has released the run, because it stops
 	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // the first row of a run may have no owner
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
@@ -121,7 +121,7 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	}
 	for _, f := range facts {
 		s.facts = append(s.facts, f)
-		w.traceLocked("%s %s", s.name, tell(f))
+		w.traceLocked("%s %s", s.name, factText(f))
 		switch f.Kind {
 		case story.FactAttemptStarted:
 			s.started[attempt{s.kin.first(f.Step), f.Attempt}]++
@@ -159,8 +159,8 @@ func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	}
 }
 
-// tell returns a fact as one line of text.
-func tell(f story.Fact) string {
+// factText returns a fact as one line of text.
+func factText(f story.Fact) string {
 	undo := ""
 	if f.Undo {
 		undo = " undo"

@@ -8,7 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// untaken says that no wait and no group has a signal yet.
+// untaken marks a signal that no wait and no group has taken yet.
 const untaken = "untaken"
 
 // handovers has the checks of early signals that runs hand over to groups.
@@ -47,8 +47,9 @@ func (w handovers) judge() {
 	}
 }
 
-// waited returns which wait of a run has ended with which signal, by the number of the signal. Other
-// signals that the run has received are untaken.
+// waited returns a text for each signal that a run has received, by the number of the signal. The
+// text names the wait of the run itself that the signal has ended. If there is no such wait, the
+// text is untaken.
 func (w handovers) waited(s *runLog) map[int32]string {
 	holders, ids, last := map[int32]string{}, map[string]bool{}, int32(0)
 	for _, rec := range s.records {

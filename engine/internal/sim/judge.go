@@ -234,9 +234,9 @@ func (w judges) judgeRemoved(name string, e *effect) {
 	}
 }
 
-// judgeAgain checks an effect of a moved run that has succeeded, if the step has another idempotency key now.
-// The effect must not stay, because the step has started again with its present key. In a loop each iteration
-// has its own key.
+// judgeAgain checks an effect of a moved run that has succeeded, if the step has another
+// idempotency key now. The step has started again with its present key, so the effect must not
+// stay. Only in a loop may it stay, because there each iteration has its own key.
 func (w judges) judgeAgain(name string, e *effect, s *runLog) {
 	if st := w.kin.flowOf(s).Step(s.kin.now(e.name)); e.applied > 0 && e.undone == 0 && (st == nil || !st.Loops) {
 		w.fault("%s: %s has an effect under another key than its present one", name, e.name)
@@ -292,7 +292,8 @@ func names(s planStep) []string {
 	return all
 }
 
-// sameState checks that a run has the same state from its snapshot as from its first row.
+// sameState checks that the state of a run is the same, whether it is computed from the snapshot or
+// from the whole journal.
 func (w judges) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
 	defs := definitions(w.world)

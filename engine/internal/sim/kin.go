@@ -20,7 +20,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// noNotice comes before all notices.
+// noNotice is the zero Notice. As the parameter `after` of Open, it means that the list begins with
+// the first notice.
 var noNotice notice.Notice
 
 // definitions returns a cache of compiled workflows for the checks. In a world with families, all
@@ -33,8 +34,8 @@ func definitions(w *world) *journal.Definitions {
 	return journal.NewDefinitions(w.store, nil)
 }
 
-// newKin decides whether the world has families. It has its own generator of random numbers, so that
-// worlds without families do not change when families change.
+// newKin decides whether the world has families. It has its own generator of random numbers, so
+// that worlds without families do not change when families change.
 func newKin(w *world) *kin {
 	rng := rand.New(rand.NewPCG(w.seed, 0xfa7))
 	if rng.IntN(3) > 0 {
@@ -42,7 +43,7 @@ func newKin(w *world) *kin {
 	}
 	c := &w.conditions
 	c.engines, c.runs, c.venom = 3, 2+rng.IntN(3), harmless
-	c.stubborn = w.seed%2 == 0 // half of the worlds instead of a quarter, because few of their runs are undone
+	c.stubborn = w.seed%2 == 0 // not a quarter, because few of their runs are undone
 	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
 		c.slots = 8
 	}
@@ -58,9 +59,9 @@ func newKin(w *world) *kin {
 	return k
 }
 
-// refuses reports whether the submission was refused because a limit with when_full = "reject" is
-// full. Then the run is not submitted again.
-func (k *kin) refuses(err error) bool {
+// wasFull reports whether the submission was refused because a limit with when_full = "reject" had
+// no free place. Then the run is not submitted again.
+func (k *kin) wasFull(err error) bool {
 	if !errors.Is(err, naming.ErrFull) {
 		return false
 	}
@@ -70,7 +71,8 @@ func (k *kin) refuses(err error) bool {
 	return true
 }
 
-// payload returns what a signal carries.
+// payload returns the payload of a signal: no value if n is 0, and otherwise an object with the
+// attribute `id`.
 func (k *kin) payload(n int) dsl.Value {
 	if n == 0 {
 		return dsl.Value{}
@@ -82,7 +84,7 @@ func (k *kin) payload(n int) dsl.Value {
 	return v
 }
 
-// stated reads an output that a person states.
+// stated decodes the output of an action, as a person states it in a verb.
 func stated(do *dsl.Action, data []byte) (dsl.Value, error) {
 	if do.Stated != nil {
 		return do.Stated(data)
@@ -126,8 +128,8 @@ func (k *kin) moves(e store.EngineID, n *node) {
 	k.home[e] = n
 }
 
-// posted records a verb that a parent has sent to its child run. Engines send no other verbs, and people
-// do not use this store.
+// posted records a verb that a parent has sent to its child run. Engines send no other verbs. The
+// verbs of people do not come here, because people send them directly to the store.
 func (k *kin) posted(id store.MessageID, m store.Message) {
 	if m.Kind != store.MessageVerb {
 		return
@@ -163,7 +165,7 @@ func (k *kin) hit(kind string, n *node) {
 	}
 }
 
-// hitRun counts a fault that a run has, once for each construct that the run uses now.
+// hitRun counts a fault that strikes a run, once for each construct that the run uses now.
 func (k *kin) hitRun(kind string, run status.RunID) {
 	if k == nil {
 		return
@@ -189,9 +191,9 @@ func (k *kin) hitCall(kind string, call invoke.Call) {
 	}
 }
 
-// hitLocked counts a fault that a run has, once for each construct. If the parameter `step` is not
-// empty, only the constructs of this step count. Otherwise the constructs of the workflow count,
-// and those of all steps that have begun and not ended.
+// hitLocked counts a fault that strikes a run, once for each construct. If the parameter `step` is
+// not empty, only the constructs of this step count. If it is empty, the constructs of the workflow
+// count, those of its active steps, and those of its steps that compute a value.
 func (k *kin) hitLocked(kind string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
@@ -289,8 +291,8 @@ func (k *kin) count(counts map[string]int) {
 }
 
 // outcomes adds numbers of one run to the parameter `counts`: the error codes of its steps, and the
-// caught failures whose catch.output names self.error. It also counts groups that waited in line, and groups
-// that started with early signals.
+// caught failures whose catch.output names self.error. It also counts groups that waited in line,
+// and groups that started with early signals.
 func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
 	if len(s.records) > 0 {
 		if e, ok := s.records[0].Event().(machine.Started); ok && len(e.Signals) > 0 {
@@ -321,11 +323,11 @@ func (k *kin) keep(def *dsl.Definition) {
 // moduleOf returns the module to which a workflow belongs.
 func (k *kin) moduleOf(flow *dsl.Workflow) *flows.Module { return k.byKey[flow.Digest] }
 
-// flowOf returns what is known of the workflow that a run has now; nil = the run is a notification.
+// flowOf returns the generated workflow that a run has now; nil = the run is a notification.
 func (k *kin) flowOf(s *runLog) *flows.Flow { return k.moduleOf(s.flow).Flows[s.flow.Name] }
 
-// limits returns the workflows and groups with a concurrency limit, of all variants. Variants never change
-// the limit of a workflow.
+// limits returns the workflows and groups with a concurrency limit, in the module and all its
+// variants. Variants never change the limit of a workflow.
 func (k *kin) limits() map[string]*flows.Flow {
 	all := map[string]*flows.Flow{}
 	for _, m := range k.modules {

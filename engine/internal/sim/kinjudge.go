@@ -17,7 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// beginLocked reads the workflow of a run, and which run has started it.
+// beginLocked records the workflow and the parent of a run that begins. It checks that the parent's
+// step has no other open child run.
 func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 	if k == nil {
 		return
@@ -49,7 +50,8 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// reachedLocked records the states that a run reaches with a record.
+// reachedLocked records the states that a run reaches with a record. It also records whether the
+// parent of the run has asked the run to turn back.
 func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 	if k == nil {
 		return
@@ -62,9 +64,10 @@ func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// cancelledLocked checks a cancel of a child run that comes from its parent. If the parent was cancelled
-// without compensation, so must be the child. Before that, the parent may have asked the child to turn
-// back because the time of the step was over. So cancels after this time are not checked.
+// cancelledLocked checks a cancel of a child run that comes from its parent. If the parent was
+// cancelled without compensation, the cancel of the child must be without compensation, too. But
+// the parent may also ask the child to turn back because the time of the step is over. So a cancel
+// after that time, or less than ten seconds before it, is not checked.
 func (k *kin) cancelledLocked(s *runLog, rec machine.Record, ev machine.CancelRequested) {
 	if k == nil {
 		return
@@ -76,13 +79,14 @@ func (k *kin) cancelledLocked(s *runLog, rec machine.Record, ev machine.CancelRe
 	k.w.faultLocked("%s is asked to undo itself, but its parent %s was cancelled without compensation", s.name, p.name)
 }
 
-// landedLocked checks a family after each commit of a row: no child run is open after its parent has
-// ended, and no limit of open runs is exceeded.
+// landedLocked checks a family after each commit of a row: no child run is open after its parent
+// has ended, and no limit of open runs is exceeded. It also checks the definition in the row, and
+// records the state for the check of the notifications.
 func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	now := s.state.Status()
 	if now.Final() || now.NeedsHuman() {
 		state := now.String()
-		if s.kin.reached[state] == nil { // no record reaches the state of a run with which engines died
+		if s.kin.reached[state] == nil { // engines died with the run, so no record reaches this state
 			s.kin.reached[state] = []*dsl.Workflow{s.flow}
 		}
 		s.kin.must[state] = append(s.kin.must[state], s.kin.reached[state][len(s.kin.reached[state])-1])
@@ -175,8 +179,8 @@ func (k *kin) answeredLocked(s *runLog, f story.Fact) bool {
 	return true
 }
 
-// calledLocked checks a call before it is sent: its run must not wait in line, and no more calls may
-// start in a second than rate_limit says.
+// calledLocked checks a call before it is sent: its run must not wait in line, and no more calls
+// may start in a second than rate_limit says.
 func (k *kin) calledLocked(call invoke.Call) {
 	rows, err := k.w.store.Runs(context.WithoutCancel(k.w.ctx), store.RunFilter{IDs: []status.RunID{call.Run}})
 	if err != nil || len(rows) != 1 || rows[0].InLine {
@@ -215,8 +219,8 @@ func (k *kin) departs(call invoke.Call) (landed func()) {
 	}
 }
 
-// judgeKinEffect checks that an effect was undone under one idempotency key at most. It returns false
-// if judgeEffect must not check the effect.
+// judgeKinEffect checks that an effect was undone under at most one idempotency key. It returns
+// false if judgeEffect must not check the effect.
 func (w judges) judgeKinEffect(name string, e *effect, step *dsl.Step) bool {
 	if len(e.undos) > 1 {
 		w.fault("%s: the effect of %s was undone under %d keys", name, e.name, len(e.undos))
@@ -251,8 +255,9 @@ func (w judges) judgeFamilies(ctx context.Context) {
 	}
 }
 
-// judgeChild checks that a child run has ended as its parent needs it: it is undone if and only if
-// its parent is undone.
+// judgeChild checks that a child run has ended as its parent needs it. If the child has succeeded
+// and the parent is undone, the child must be undone, too. The child must not be undone if the
+// parent has succeeded, or if the step of the parent keeps the effects of the child.
 func (w judges) judgeChild(s *runLog) {
 	p := w.stories[s.kin.parent]
 	if p == nil {
@@ -281,8 +286,8 @@ func (w judges) judgeChild(s *runLog) {
 	}
 }
 
-// judgeCaught checks the outputs with which catch blocks replace failures: where the block names
-// self.error, its output has the code of the failure.
+// judgeCaught checks the outputs with which catch blocks replace failures. If a block uses
+// self.error, its output must have the code of the failure.
 func (w judges) judgeCaught(s *runLog) {
 	flow := w.kin.flowOf(s)
 	if flow == nil {
@@ -308,7 +313,7 @@ func (w judges) judgeNotices(s *runLog) {
 	}
 	for state, all := range s.kin.must {
 		for _, flow := range all {
-			for _, n := range bellsOf(w.kin, flow, state) {
+			for _, n := range notifyBlocksOf(w.kin, flow, state) {
 				if !w.rang(fmt.Sprintf("%s %s %d ", namedBy(w.world, s), state, n)) {
 					w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
 				}
@@ -327,8 +332,8 @@ func (w judges) rang(beginning string) bool {
 	return false
 }
 
-// judgeRings checks each announcement of a state: the run, or the run of one of its groups, must have
-// reached this state, and the notify block must name it.
+// judgeRings checks each announcement of a state: the run, or the run of one of its groups, must
+// have reached this state, and the notify block must name this state.
 func (w judges) judgeRings() {
 	names := map[string][]*runLog{}
 	for _, s := range w.order {
@@ -344,7 +349,7 @@ func (w judges) judgeRings() {
 		}
 		if !slices.ContainsFunc(names[name], func(s *runLog) bool {
 			return slices.ContainsFunc(s.kin.reached[state], func(flow *dsl.Workflow) bool {
-				return slices.Contains(bellsOf(w.kin, flow, state), block)
+				return slices.Contains(notifyBlocksOf(w.kin, flow, state), block)
 			})
 		}) {
 			w.fault("a notification says that %s is %s, which it never was, or which block %d of that time does not announce", name, state, block)
@@ -352,8 +357,8 @@ func (w judges) judgeRings() {
 	}
 }
 
-// judgeKinOrder checks the order of the undos in a family. If step b depends on step a, the effects of
-// b must be undone before the effects of a. This includes effects of child runs.
+// judgeKinOrder checks the order of the undos in a family. If step b depends on step a, the effects
+// of b must be undone before the effects of a. This includes effects of child runs.
 func (w judges) judgeKinOrder(s *runLog) {
 	flow := w.kin.flowOf(s)
 	if flow == nil {
@@ -377,8 +382,8 @@ func (w judges) judgeKinOrder(s *runLog) {
 	}
 }
 
-// under returns the undone effects of the steps in the parameter `steps`; nil = all steps of the run.
-// It includes the effects of child runs that were undone together with their parent.
+// under returns the undone effects of the steps in the parameter `steps`; nil = all steps of the
+// run. It includes the effects of child runs that were undone together with their parent.
 func (w judges) under(s *runLog, steps []string) (all []*effect) {
 	for _, e := range w.remote.keys {
 		if e.run == s.name && e.applied > 0 && e.undone > 0 && (steps == nil || slices.Contains(steps, s.kin.now(e.name))) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A richWire is a wire to a store that also keeps notices, and divides the limits of agents among
-// all engines. Only worlds with families have it.
+// all engines. Only worlds with families use it instead of a plain wire.
 type richWire struct{ *wire }
 
 var (

@@ -34,7 +34,7 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	n := l.node.n
-	if err := w.held[n].wait(ctx); err != nil { // while the gate is closed, the call waits; it is not sent if ctx ends first
+	if err := w.agentGates[n].wait(ctx); err != nil { // the call waits while the gate is closed
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})
@@ -89,11 +89,11 @@ func (w registry) interrupted(req sdk.Request) {
 	}
 }
 
-// back returns an agent's answer to the engine. At random, it loses the answer, delays it until
-// complete-by has passed, or has it delivered a second time.
+// back returns an agent's answer to the engine. At random, it loses the answer, delays the answer
+// until complete-by has passed, or delivers it a second time.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
-	if err := w.held[l.node.n].wait(ctx); err != nil {
+	if err := w.agentGates[l.node.n].wait(ctx); err != nil {
 		return sdk.Reply{}, err
 	}
 	if w.draws(w.conditions.double) {

@@ -14,13 +14,13 @@ import (
 // mostVariants is the largest number of variants of a module in one world.
 const mostVariants = 3
 
-// mover has the methods that migrate runs of a world with families, and that check the migrations. The
-// field is nil in a world without families.
+// mover has the methods that migrate runs of a world with families, and that check the migrations.
+// The field `kin` is nil in a world without families.
 type mover struct{ *kin }
 
-// variant returns the definition with the given number: 0 is the module of the world, and each other one
-// is a variant of the one before it. It returns nil if the definition is not valid, which is a fault of the
-// simulation.
+// variant returns the definition with the given number. Number 0 is the module of the world, and
+// each later definition is a variant of the definition before it. If the definition is not valid,
+// variant returns nil, and records this as a fault of the simulation.
 func (k mover) variant(n int) *dsl.Definition {
 	for len(k.linked) <= n {
 		at := len(k.linked)
@@ -38,8 +38,8 @@ func (k mover) variant(n int) *dsl.Definition {
 	return k.linked[n]
 }
 
-// migrate lets people move runs to variants of their definition at random times. They begin while there
-// are faults, and may continue when the faults have ended.
+// migrate lets people move runs to variants of their definition at random times. The people begin
+// while there are faults, and may continue after the faults have ended.
 func (k mover) migrate(ctx context.Context) {
 	if k.kin == nil {
 		return
@@ -57,9 +57,9 @@ func (k mover) migrate(ctx context.Context) {
 }
 
 // movable chooses a run to migrate. It returns the run, its workflow and the number of its present
-// definition. It returns nil if there is no run. Mostly it chooses an open run: others are refused. It
-// never chooses a run that the command line does not move: a notification, the run of a group, or a run
-// of a workflow of a library.
+// definition. If there is no run, it returns nil. Usually it chooses an open run, because owners
+// refuse to move other runs. It never chooses a run that the command line does not move: a
+// notification, the run of a group, or a run of a workflow of a library.
 func (k mover) movable() (s *runLog, name string, at int) {
 	w := k.w
 	w.mu.Lock()
@@ -84,8 +84,9 @@ func (k mover) movable() (s *runLog, name string, at int) {
 	return s, s.flow.Name, slices.Index(k.modules, k.moduleOf(s.flow))
 }
 
-// move asks the owner of a run of the given workflow to move it to a later definition, or rarely to the present one, which is
-// refused. In one of three cases the person pauses the run first, as the pages for operators advise.
+// move asks the owner of a run of the given workflow to move the run to a later definition. Rarely
+// it names the present definition, which the owner refuses. In one of three cases the person pauses
+// the run first, as the pages for operators advise.
 func (k mover) move(ctx context.Context, s *runLog, name string, at int) {
 	to := min(mostVariants, at+1+k.rng.IntN(2))
 	if k.rng.IntN(15) == 0 {

@@ -7,16 +7,17 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// moved is what the checks need to know of the migrations of a run. The zero value is for a world without
-// families: no run is migrated there.
+// moved is what the checks need to know of the migrations of a run. The zero value is for a world
+// without families: no run is migrated there.
 type moved struct {
 	flows []held            // workflows that the run has had, oldest first
 	was   map[string]string // earlier name of a renamed step, by the later name
 	is    map[string]string // later name of a renamed step, by the earlier name
-	begun map[string]int    // index into the field `flows` for the last attempt of a step or instance, by its first name
+	begun map[string]int    // index into `flows` at the last attempt, by the first name of the step or instance
 }
 
-// held is a workflow that a run has from a row of its journal on.
+// held is a workflow of a run. The run has this workflow from the row with the number in the field
+// `row` on.
 type held struct {
 	row  int32
 	flow *dsl.Workflow
@@ -26,8 +27,8 @@ func newMoved(flow *dsl.Workflow) moved {
 	return moved{flows: []held{{0, flow}}, was: map[string]string{}, is: map[string]string{}, begun: map[string]int{}}
 }
 
-// first returns the name that a step or an instance had when its run began. Two steps of a run have the same
-// first name only if the run is moved back to an earlier definition.
+// first returns the name that a step or an instance had when its run began. Two steps of a run have
+// the same first name only if the run is moved back to an earlier definition.
 func (m *moved) first(name string) string { return rename(m.was, name) }
 
 // now returns the present name of a step or an instance that had the given name.
@@ -52,14 +53,16 @@ func (m *moved) calls(step string) {
 	}
 }
 
-// removed reports whether the run had the step, and has none with this name since a migration.
+// removed reports whether a migration has removed the step from the run. The parameter `flow` is
+// the present workflow of the run.
 func (m *moved) removed(flow *dsl.Workflow, step string) bool {
 	base, _, _ := strings.Cut(step, "[")
 	return slices.ContainsFunc(flow.Steps, func(s *dsl.Step) bool { return s.Gone && s.Name == base+" (removed)" })
 }
 
-// again reports whether a step has another idempotency key than that of the effect, because a migration has
-// let the step start again from the beginning.
+// again reports whether a migration has let a step start again from the beginning, with another
+// idempotency key. The parameter `key` is the key of an effect of the step, and the parameter
+// `present` is the key that the step has now.
 func (m *moved) again(key, present string) bool { return len(m.flows) > 1 && key != present }
 
 // at returns the workflow that the run had after the row with the given number.

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 )
 
-// movedLocked gives a run its new definition, if the record migrates the run. It checks that the definition
-// is the one that the verb names, that each step keeps its node, and that no step with an effect is gone. It
-// also checks that a refused migration changes nothing.
+// movedLocked gives a run its new definition, if the record migrates the run. It checks that the
+// record moves the run to the workflow and definition that the verb names. It also checks that a
+// refused migration changes nothing, and that no other event moves the run.
 func (k mover) movedLocked(s *runLog, rec machine.Record) {
 	if k.kin == nil {
 		return
@@ -41,7 +41,8 @@ func (k mover) movedLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// moveLocked applies a migration to what the checks know of the run.
+// moveLocked gives a run its new workflow, checks this workflow, and records which steps have new
+// names.
 func (k mover) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 	next, err := k.defs.Workflow(context.WithoutCancel(k.w.ctx), store.WorkflowID(ev.Workflow))
 	if err != nil {
@@ -56,8 +57,8 @@ func (k mover) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 	s.kin.flows = append(s.kin.flows, held{int32(s.rows - 1), s.flow})
 	for i, is := range s.flow.Steps {
 		if !is.Gone && (i >= len(before.Steps) || before.Steps[i].Gone) {
-			// The step is new. Its name may be the earlier name of a step that is removed: two people may
-			// move the run forward and back again.
+			// The step is new. Its name may be the earlier name of a step that is removed: two
+			// people may move the run forward and back again.
 			delete(s.kin.is, is.Name)
 		}
 		if i >= len(before.Steps) || is.Gone || before.Steps[i].Gone || is.Name == before.Steps[i].Name {
@@ -72,9 +73,9 @@ func (k mover) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 	}
 }
 
-// originLocked checks the definition of a run that the engine has started. A child run, or the run of a
-// group, must have a definition that its parent had since the call for it began. A notification must have the
-// definition that its run had when it reached the state.
+// originLocked checks the definition of a run that the engine has started. A child run, or the run
+// of a group, must have a definition that its parent had when its call began, or later. A
+// notification must have the definition that its run had when it reached the state.
 func (k mover) originLocked(s *runLog, rec machine.Record) {
 	ev, ok := rec.Event().(machine.Started)
 	if k.kin == nil || !ok {

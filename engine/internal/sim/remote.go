@@ -12,8 +12,8 @@ import (
 )
 
 // A remote is the simulated remote service. Most of its actions deduplicate calls by idempotency
-// key. It refuses a call if the effect with the same key was undone before. The field `keys` is
-// the ledger of the service: it shows which effects really happened.
+// key. The service refuses a call if the effect with the same key was undone before. The field
+// `keys` is the ledger of the service: it shows which effects really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64

@@ -7,11 +7,11 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// bellsOf returns the numbers of the notify blocks that announce a state of the runs of a workflow. The
-// workflow may be a group: then the blocks are those of the workflow around it.
-func bellsOf(k *kin, flow *dsl.Workflow, state string) (numbers []int) {
+// notifyBlocksOf returns the numbers of the notify blocks that announce a state of the runs of a workflow.
+// The workflow may be a group: then the blocks are those of the workflow around it.
+func notifyBlocksOf(k *kin, flow *dsl.Workflow, state string) (numbers []int) {
 	for _, block := range flow.Notifications(state) {
-		name := block.Flow.Notifies + ".notify" // the first block has this name, and the next one NAME.2
+		name := block.Flow.Notifies + ".notify" // name of the first block; the next one has NAME.notify.2
 		for i, number := range k.moduleOf(flow).Flows[block.Flow.Notifies].Bells {
 			if i > 0 {
 				name = fmt.Sprintf("%s.notify.%d", block.Flow.Notifies, i+1)

@@ -68,7 +68,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w.ctx, w.cancel = ctx, cancel
 	w.trace("seed %d: %v\n%s", seed, w.conditions, w.plan.source)
 	n := w.conditions.engines
-	w.frozen, w.still, w.held = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
+	w.frozen, w.still, w.agentGates = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
 	w.client = &node{w: w, n: n}
 	for i := range n {
 		w.nodes = append(w.nodes, &node{w: w, n: i})
@@ -217,7 +217,7 @@ func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 				w.registry().hasten(ctx, run)
 				break
 			}
-			if w.kin != nil && w.kin.refuses(err) {
+			if w.kin != nil && w.kin.wasFull(err) {
 				break
 			}
 			_ = wait.For(ctx, 300*time.Millisecond)
@@ -281,7 +281,7 @@ func (w *world) checkRuns(accepted map[string]status.RunID) (settled bool, pause
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // an accepted run is missing in the store; the method `judge` reports this later
+			return true, nil // the store has lost an accepted run; the method `judge` reports this later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
@@ -320,8 +320,8 @@ func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// care lets people help until every run has ended: they resume what is paused, and decide about what
-// needs a person. All faults have ended, so every run must end.
+// care lets people help until every run has ended: they resume what is paused, and decide about
+// what needs a person. All faults have ended, so every run must end.
 func (w people) care(ctx context.Context) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		ended, needy := w.kin.checkRuns(ctx)

@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// KeepSnapshot passes the call to the store. If the store keeps the snapshot, KeepSnapshot makes two
-// checks. The engine must not have been declared dead (I3). The run must have the same state from
-// the snapshot as from its first row (promise 10).
+// KeepSnapshot passes the call to the store. If the store keeps the snapshot, KeepSnapshot makes
+// two checks. The engine must not have been declared dead (I3). The run must have the same state
+// from the snapshot as from its first row (promise 10).
 func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.Snapshot) error {
 	_, err := over(ctx, w, callerOther, fmt.Sprintf("as %d keeps a snapshot of %d/%d", e, x.Run, x.Next), func() (nothing, error) {
 		dead := w.world.registry().isBuried(e)

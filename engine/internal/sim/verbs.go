@@ -77,8 +77,8 @@ func (w people) signal(ctx context.Context, s *runLog) {
 	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
 }
 
-// early returns a run in which a group that has not started waits for the signal "go", chosen at random.
-// It returns nil in one of three calls, and if there is no such run.
+// early returns a random run with a group that has not started and that contains a wait for the
+// signal "go". In one of three calls, or if there is no such run, early returns nil.
 func (w people) early() *runLog {
 	if w.kin == nil || w.draw(3) == 0 {
 		return nil
@@ -178,9 +178,9 @@ func signed(verb machine.Event, by string) machine.Event {
 	return verb
 }
 
-// mend sends a verb to a paused run or a run that needs a person, so that the run can continue.
-// If the verb states an outcome, the statement is true (settle). Before that, mend waits until
-// no call can be in flight.
+// mend sends a verb to a paused run or a run that needs a person, so that the run can continue. If
+// the verb states an outcome, the statement is true (settle). Before it sends such a verb, mend
+// waits until no call can be in flight.
 func (w people) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	ended := s.state.Status()
@@ -221,8 +221,9 @@ func (w people) mend(ctx context.Context, s *runLog) {
 	}
 }
 
-// settle sends a verb that states the true outcome of a step. It reads the outcome in the
-// ledger of the remote service. The parameter `flow` is the workflow of the view.
+// settle sends a verb that states the true outcome of a step. It reads the outcome in the ledger of
+// the remote service. The parameter v is the node of the step, and the parameter `flow` is the
+// workflow with this node.
 func (w people) settle(ctx context.Context, s *runLog, flow *dsl.Workflow, v story.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {

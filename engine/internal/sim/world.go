@@ -21,8 +21,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// The limits of a world. A world that exceeds one of them panics, and the message names its seed. So
-// an endless world ends its process, with the stacks of all goroutines, instead of hanging.
+// The limits of a world. A world that exceeds one of them panics, and the message names its seed.
+// So an endless world ends its process, with the stacks of all goroutines, instead of hanging.
 const (
 	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
 	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
@@ -39,11 +39,11 @@ type world struct {
 	store      *memory.Store
 	remote     *remote
 	nodes      []*node
-	client     *node              // submits runs without an owner; it has a connection to the store but no engine
+	client     *node              // submits runs without an owner; connected to the store, but has no engine
 	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
 	still      []gate             // gates between the Supervisor of an engine and the store
-	held       []gate             // gates between an engine and agents
-	ctx        context.Context    // context of the whole simulation; goroutines that may outlive one call use it
+	agentGates []gate             // gates between an engine and agents
+	ctx        context.Context    // of the whole simulation, for goroutines that may outlive one call
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
@@ -225,8 +225,8 @@ type registry struct{ *world }
 // simulated runs have snapshots, too.
 func (w *world) snapshotRows() int { return 1 + int(w.seed%5) }
 
-// A runLog is the state of a run, computed from its journal rows after each commit. The checks
-// use it, because the states that engines keep in memory may be wrong.
+// A runLog is the state of a run, computed from its journal rows after each commit. The checks use
+// the runLog, because the states that engines keep in memory may be wrong.
 type runLog struct {
 	id      status.RunID
 	name    string
@@ -272,7 +272,7 @@ func (w *world) storyLocked(run status.RunID) *runLog {
 }
 
 // A kin is what a world with families has in addition: a module of package flows, whose runs start
-// child runs, announce their states, and have limits that hold for all engines together.
+// child runs and announce their states, and whose limits count for all engines together.
 type kin struct {
 	w      *world
 	module *flows.Module
@@ -288,8 +288,8 @@ type kin struct {
 
 	tries int        // number of times that people try to migrate a run
 	rng   *rand.Rand // chooses the variants; only the goroutine of the method `migrate` uses it
-	// The module and its variants, and their definitions, as far as people have needed them. A variant
-	// begins from the one before it.
+	// The module and its variants, and their definitions, as far as people have needed them. Each
+	// variant is made from the module before it in the list.
 	modules []*flows.Module
 	linked  []*dsl.Definition
 	byKey   map[string]*flows.Module // modules by the digests of their definitions
@@ -302,11 +302,11 @@ type relation struct {
 	void   bool         // the parent had turned back before the run began
 	until  time.Time    // the parent waits for the run until this time; zero = it has no parent
 	undone bool         // the run had succeeded, and turned back because its parent was undone
-	// States that the run had after a commit, and the workflows that the run had when it reached them. A
-	// state must be announced if a notify block of the workflow names it.
+	// States that the run had after a commit, and the workflows that the run had when it reached
+	// them. A state must be announced if a notify block of the workflow names it.
 	must map[string][]*dsl.Workflow
-	// All states that the run has reached, even if it left them within one commit, with the workflows that
-	// the run had then, oldest first.
+	// All states that the run has reached, even if it left them within one commit, with the
+	// workflows that the run had then, oldest first.
 	reached map[string][]*dsl.Workflow
 	moved
 }

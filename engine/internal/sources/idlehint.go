@@ -20,7 +20,8 @@ type IdleHint struct {
 	wakers    []func()   // wake the goroutines that look for work
 }
 
-// NewIdleHint returns an IdleHint. The parameter `most` says how long the finding of a tick is valid.
+// NewIdleHint returns an IdleHint. The parameter `most` says how long the finding of a tick is
+// valid.
 func NewIdleHint(most time.Duration) *IdleHint { return &IdleHint{most: most} }
 
 // Looked notes whether a tick has found work. If so, it wakes the goroutines that do this work.

@@ -36,8 +36,8 @@ func submitPage(ctx context.Context, submitAll SubmitAllFunc, all []submit.Reque
 		case o.Err == nil && o.Run == 0: // the submission was not tried
 			out[i].Err = cmp.Or(why, left, ctx.Err())
 		case o.Err != nil:
-			// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is read
-			// again, and the next try finds the run by its name.
+			// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is
+			// read again, and the next try finds the run by its name.
 			out[i].Refused = errors.Is(o.Err, naming.ErrFull)
 			out[i].Lasting = o.Run == 0 && submit.Refused(ctx, o.Err)
 		}
@@ -45,8 +45,8 @@ func submitPage(ctx context.Context, submitAll SubmitAllFunc, all []submit.Reque
 	return out
 }
 
-// submitKeys returns the function that submits the runs of a page of keys of an event. The runs have no
-// owner, so that all engines share them.
+// submitKeys returns the function that submits the runs of a page of keys of an event. The runs
+// have no owner, so that all engines share them.
 func submitKeys(submitAll SubmitAllFunc) func(ctx context.Context, runs []inbox.Run) []inbox.Result {
 	return func(ctx context.Context, runs []inbox.Run) []inbox.Result {
 		all := make([]submit.Request, len(runs))

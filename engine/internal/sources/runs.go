@@ -60,8 +60,8 @@ func (s *Sources) cancelTick(ctx context.Context, name, reason string) error {
 	return nil
 }
 
-// submitOfProgram submits the run of a submission of another program. The result `refuse` is true if
-// the submission must not be tried again.
+// submitOfProgram submits the run of a submission of another program. The result `refuse` is true
+// if the submission must not be tried again.
 func (s *Sources) submitOfProgram(ctx context.Context, r intake.Run) (refuse bool, err error) {
 	res, err := s.cfg.Submit(ctx, submit.Request{
 		Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation,
@@ -70,8 +70,8 @@ func (s *Sources) submitOfProgram(ctx context.Context, r intake.Run) (refuse boo
 	switch {
 	case err != nil || !res.Exists:
 	case res.Name != r.Name:
-		// Another run holds the unique key, so no run gets the name of the submission. The submitter
-		// would wait for this name for ever, so the submission is refused.
+		// Another run holds the unique key, so no run gets the name of the submission. The
+		// submitter would wait for this name for ever, so the submission is refused.
 		err = s.otherRun(ctx, r.Workflow, res)
 	default:
 		err = s.sameRun(ctx, r, res)

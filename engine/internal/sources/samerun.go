@@ -29,10 +29,11 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("run %s exists already, %s: `engine show %s` shows it. Submit with another id", e.run, how, e.run)
 }
 
-// sameRun compares a submission with the run in `res`, which has the name of the submission.
-// It returns nil if that run is the run of this submission: it has the same workflow, and the same value
-// of each variable to which the submission gives a value. Otherwise it returns a *takenError. If it
-// cannot read the run now, it returns an error that says nothing about the submission.
+// sameRun compares a submission with the run in `res`, which has the name of the submission. It
+// returns nil if that run was started by this submission: then the run has the same workflow, and
+// the same value of each variable to which the submission gives a value. If the workflow or a value
+// differs, sameRun returns a *takenError. If sameRun cannot read the run now, it returns an error
+// that says nothing about the submission.
 func (s *Sources) sameRun(ctx context.Context, r intake.Run, res store.Submitted) error {
 	row, err := s.all.Run(ctx, res.Run)
 	if err != nil {

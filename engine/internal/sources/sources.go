@@ -84,8 +84,8 @@ func (s *Sources) Hinted() {
 	wait.Wake(s.fired)
 }
 
-// Start starts one goroutine for each source that the store has. The goroutines start runs until ctx
-// ends. Each goroutine closes one of the returned channels when it ends.
+// Start starts one goroutine for each source that the store has. The goroutines start runs until
+// ctx ends. Each goroutine closes one of the returned channels when it ends.
 func (s *Sources) Start(ctx context.Context) (ended []<-chan struct{}) {
 	start := func(run func(context.Context)) {
 		done := make(chan struct{})

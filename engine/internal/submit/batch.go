@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,10 +35,16 @@ type Result struct {
 	Err error
 }
 
+// tries is how often All joins the store.
+const tries = 3
+
 // All stores runs without an owner. It joins the store, submits all runs, and leaves the store. It
 // returns one result for each request. A result without an error and without a run says that the
 // request was not tried. In this case the result `why` is the reason. The result `left` is the error
 // of leaving the store.
+//
+// If the membership is over too early, All joins again, for the requests that are not stored. This
+// happens on an embedded state: an engine that opens the state declares all earlier engines dead.
 func All(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left error) {
 	out = make([]Result, len(all))
 	if len(all) == 0 {
@@ -46,8 +53,35 @@ func All(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left
 	if err := journal.PinKey(ctx, cfg.Store, cfg.Sealer, time.Now()); err != nil {
 		return out, err, nil
 	}
-	writers := min(cfg.Writers, len(all))
 	cfg.Store = faultpoints.Store(cfg.Store)
+	open := make([]int, len(all)) // indexes of the requests that are not stored
+	for i := range open {
+		open[i] = i
+	}
+	for try := 1; ; try++ {
+		part := make([]Request, len(open))
+		for k, i := range open {
+			part[k] = all[i]
+		}
+		var results []Result
+		results, why, left = once(ctx, cfg, part)
+		var again []int
+		for k, i := range open {
+			out[i] = results[k]
+			if r := results[k]; r.Run == 0 && owner.NotOwner(cmp.Or(r.Err, why)) {
+				again = append(again, i)
+			}
+		}
+		if open = again; len(open) == 0 || try == tries || ctx.Err() != nil {
+			return out, why, left
+		}
+	}
+}
+
+// once does the work of All with one membership.
+func once(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left error) {
+	out = make([]Result, len(all))
+	writers := min(cfg.Writers, len(all))
 	full, ticked := store.Complete(cfg.Store), &clock.Clock{}
 	b := &batch{cfg: cfg, clock: ticked, all: all, out: out, Maker: New(Config{
 		Store: cfg.Store, Sealer: cfg.Sealer, Defs: journal.NewDefinitions(full, cfg.Sealer), Specs: &owner.SpecCache{}, Clock: ticked, Limits: cfg.Limits,
@@ -59,8 +93,8 @@ func All(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left
 	if why = b.tick(ctx); why == nil {
 		why = b.run(ctx, writers)
 	}
-	// Leave the store, although this membership owns no run. Otherwise it would look like a dead
-	// engine.
+	// Leave the store, although this membership owns no run. If it did not leave, it would look
+	// like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, b.engine); err != nil && !owner.NotOwner(err) {
@@ -94,8 +128,8 @@ func (b *batch) tick(ctx context.Context) error {
 // run submits all runs with the given number of writers. It returns an error if some submissions
 // were not tried.
 func (b *batch) run(ctx context.Context, writers int) error {
-	// When one writer fails, the context `stop` ends. The other writers start no new batch, but each
-	// of them still waits for the answer to its last batch.
+	// When one writer fails, the context `stop` ends. The other writers start no new batch, but
+	// each of them still waits for the answer to its last batch.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer

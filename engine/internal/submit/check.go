@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// lineOf evaluates the priority of a run, and the limit and key of its concurrency block. The parameter
-// `given` is the priority that the submission has; nil = the workflow decides.
+// lineOf evaluates the priority of a run, and the limit and key of its concurrency block. The
+// parameter `given` is the priority that the submission has; nil = the workflow decides.
 func lineOf(wf *dsl.Workflow, vars dsl.Value, given *int) (line.Line, error) {
 	var l line.Line
 	scope := &dsl.Scope{Run: dsl.RunInfo{Workflow: wf.Name}, Vars: vars}

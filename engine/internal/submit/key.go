@@ -46,9 +46,10 @@ func replacement(s Request, st *owner.Start) (*store.Message, error) {
 // no person.
 const starterOfKeys = "unique"
 
-// heldKey returns a *refusal.KeyError if a submission must be refused because another run holds its key. It
-// returns nil if the submission attaches to that run. The parameter `by` is the name that the
-// caller gave to the submitted run. If that run has this name, the same run was submitted before.
+// heldKey returns a *refusal.KeyError if a submission must be refused because another run holds its
+// key. It returns nil if the submission attaches to that run. The parameter `by` is the name that
+// the caller gave to the submitted run. If that run has this name, the same run was submitted
+// before.
 func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) error {
 	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject && !wf.Unique.Replace {
 		return nil

@@ -145,9 +145,10 @@ func (b *batch) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// toResults turns the store's answers into results. If the id of an entry was in use, toResults gives the
-// entry another id and returns the entry, and the method `land` sends it again. toResults returns an
-// error if it cannot read from the store whether an earlier try committed a row that is refused now.
+// toResults turns the store's answers into results. If the id of an entry was in use, toResults
+// gives the entry another id and returns the entry, and the method `land` sends it again. toResults
+// returns an error if it cannot read from the store whether an earlier try committed a row that is
+// refused now.
 func (b *batch) toResults(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &b.out[x.n]

@@ -110,8 +110,9 @@ func (m *Maker) prepare(ctx context.Context, s Request) (*owner.Start, error) {
 	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line, Past: s.Past}, nil
 }
 
-// replyable returns an error if the store of an engine cannot keep replies for the sink of a submission,
-// or if the sink is an action that takes no replies. The parameter `wf` is the workflow of the run.
+// replyable returns an error if the store of an engine cannot keep replies for the sink of a
+// submission, or if the sink is an action that takes no replies. The parameter `wf` is the workflow
+// of the run.
 func (m *Maker) replyable(s Request, wf *dsl.Workflow) error {
 	if err := replies.Check(s.ReplyTo, s.Correlation); err != nil || s.ReplyTo == "" {
 		return err
@@ -178,9 +179,9 @@ func (m *Maker) workflowIDs(ctx context.Context, s Request) (map[string]store.Wo
 	return ids, nil
 }
 
-// parentWorkflow returns the id of the workflow that a run had while it had the definition with the given
-// digest. The row of the run has the first of its workflows. The run got the others by moves (engine
-// migrate), and only its journal has them.
+// parentWorkflow returns the id of the workflow that a run had while it had the definition with the
+// given digest. Outside of the journal, the store keeps only the first workflow of a run. If the
+// run was moved (engine migrate), only its journal names its later workflows.
 func (m *Maker) parentWorkflow(ctx context.Context, run status.RunID, digest string) (store.WorkflowID, error) {
 	full, defs := store.Complete(m.cfg.Store), m.cfg.Defs
 	row, err := full.Run(ctx, run)

@@ -35,16 +35,16 @@ func fullError(ctx context.Context, s store.Store, start *owner.Start, child boo
 	return full
 }
 
-// busy reports whether the error is about a check that could not run now, but may run when the run is
-// submitted again.
+// busy reports whether the error says that a check could not run now. The check may run when the
+// run is submitted again.
 func busy(err error) bool {
 	var e *admission.Error
 	return errors.As(err, &e) && e.Temporary()
 }
 
-// Refused reports whether an error of Submit is about the submission itself, so that the engine must
-// refuse the submission. A *refusal.FullError is such an error, too. After any other error, another try or
-// another engine may succeed.
+// Refused reports whether an error of Submit is about the submission itself, so that the engine
+// must refuse the submission. A *refusal.FullError is such an error, too. After any other error,
+// another try or another engine may succeed.
 func Refused(ctx context.Context, err error) bool {
 	var (
 		silent *Unanswered

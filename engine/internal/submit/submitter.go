@@ -38,7 +38,8 @@ type Submitter struct {
 	Present func(ctx context.Context) (Runs, error)
 }
 
-// Submit submits a run. See engine.Node.Submit, which is the same for callers outside of the engine.
+// Submit submits a run. See engine.Node.Submit, which is the same for callers outside of the
+// engine.
 func (u *Submitter) Submit(ctx context.Context, s Request) (store.Submitted, error) {
 	if _, given := naming.ParseRunName(s.Name); given {
 		return u.again(ctx, s)
@@ -90,11 +91,12 @@ func (u *Submitter) sendable(s Request) error {
 // so that the new run replaces that run.
 var errHeld = errors.New("engine: another run holds the key")
 
-// submit chooses an id for the run and submits the run once. If the parameter `waits` is true and the
-// run has a limit, the run waits in line. If the parameter `replaced` is true, the run replaces the run
-// that holds its unique key, and waits for the end of that run. The method submit returns ErrExists
-// if another run has this id, and ErrFull if the run gets no place in its limit. It returns errHeld
-// if the caller must submit again with `replaced` true, and ErrFree if it must do so with false.
+// submit chooses an id for the run and submits the run once. If the parameter `waits` is true and
+// the run has a limit, the run waits in line. If the parameter `replaced` is true, the run replaces
+// the run that holds its unique key, and waits for the end of that run. The method submit returns
+// ErrExists if another run has this id, and ErrFull if the run gets no place in its limit. It
+// returns errHeld if the caller must submit again with `replaced` true, and ErrFree if the caller
+// must submit again with `replaced` false.
 func (u *Submitter) submit(ctx context.Context, runs Runs, s Request, st owner.Start, waits, replaced bool) (store.Submitted, error) {
 	now := u.cfg.Clock.Now()
 	run, err := u.AssignID(s, &st, now)

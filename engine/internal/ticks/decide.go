@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/dsl/cron"
 )
 
-// Late is the age from which a tick counts as missed. A schedule with catch_up = "none" starts no run
-// for a missed tick.
+// Late is the age from which a tick counts as missed. A schedule with catch_up = "none" starts no
+// run for a missed tick.
 const Late = time.Minute
 
 // A Step (this type, not a step of a workflow) says what a schedule does now. In one Step, at most
@@ -19,9 +19,10 @@ type Step struct {
 	Wait   bool      // nothing happens until the run of the previous tick has ended; Next is not set
 }
 
-// Decide returns what a schedule does at the time now. The parameter `next` is the next tick of the
-// schedule, as it is stored. The parameter `open` is true if the run of the previous tick has not
-// ended. If the stored tick is in the future, nothing happens, and Step.Next is the stored tick.
+// Decide returns what a schedule does at the time in the parameter `now`. The parameter `next` is
+// the next tick of the schedule, as it is stored. The parameter `open` is true if the run of the
+// previous tick has not ended. If the stored tick is in the future, nothing happens, and Step.Next
+// is the stored tick.
 func Decide(s *cron.Schedule, next, now time.Time, open bool) Step {
 	if next.After(now) {
 		return Step{Next: next}
@@ -47,9 +48,9 @@ func Decide(s *cron.Schedule, next, now time.Time, open bool) Step {
 	return Step{Tick: tick, Next: after, Cancel: open && s.Overlap == cron.OverlapCancel}
 }
 
-// newest returns the newest tick that is not after the time now; zero = there is none within about
-// the last four years. It looks back one minute, then two minutes, then four, and so on. So it
-// needs few tries, whether ticks are frequent or rare.
+// newest returns the newest tick that is not after the time in the parameter `now`; zero = there is
+// none within about the last four years. It looks back one minute, then two minutes, then four, and
+// so on. So it needs few tries, whether ticks are frequent or rare.
 func newest(s *cron.Schedule, now time.Time) (tick time.Time) {
 	for back := time.Minute; back < 4*366*24*time.Hour; back *= 2 {
 		for at := s.Timetable.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = s.Timetable.Next(at) {

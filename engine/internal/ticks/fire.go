@@ -26,8 +26,8 @@ const (
 	afterFault = 5 * time.Second // pause of a schedule whose run could not be started
 )
 
-// Config holds what a Firer needs. All fields except Sealer and Selections are required. Several
-// goroutines call the functions at the same time.
+// Config holds what a Firer needs. All fields except Sealer, Selections, Hints and NoWork are
+// required. Several goroutines call the functions at the same time.
 type Config struct {
 	Store  schedules.Store
 	Sealer crypt.Sealer
@@ -43,16 +43,17 @@ type Config struct {
 	Open func(ctx context.Context, name string) (bool, error)
 	// Cancel asks the run with the given public name to turn back.
 	Cancel func(ctx context.Context, name, reason string) error
-	// Selections opens the firings of schedules with a select block. nil = the store has no business
-	// tables, so such a schedule starts nothing.
+	// Selections opens the firings of schedules with a select block. nil = the store has no
+	// business tables, so such a schedule starts nothing.
 	Selections Selections
 	// Hints receives a value when a schedule may be due; nil = never.
 	Hints <-chan struct{}
-	// NoWork reports whether the store has said a short time ago that no schedule is due. If so, the
-	// next scan is at the next known tick, or after a hint. nil = it is not known.
+	// NoWork reports whether the store has said a short time ago that no schedule is due. If so,
+	// the next scan is at the next known tick, or after a hint. nil = it is not known.
 	NoWork func() bool
-	// MaxPause is the longest pause between two scans, unless NoWork makes the pause longer. Without
-	// hints, the Firer finds a schedule that was published during the pause only after the pause.
+	// MaxPause is the longest pause between two scans, unless NoWork makes the pause longer.
+	// Without hints, the Firer finds a schedule that was published during the pause only after the
+	// pause.
 	MaxPause time.Duration
 }
 
@@ -67,8 +68,8 @@ type Run struct {
 
 // A Firer starts the runs of due schedules. Only one goroutine may use it.
 type Firer struct {
-	cfg Config
-	ill map[string]time.Time // time before which a schedule is not tried again after an error
+	cfg         Config
+	failedUntil map[string]time.Time // time before which a schedule is not tried again after an error
 
 	mu   sync.Mutex                           // protects the field below
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the schedules of the last scan
@@ -76,7 +77,7 @@ type Firer struct {
 
 // New returns a Firer.
 func New(cfg Config) *Firer {
-	return &Firer{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, ill: map[string]time.Time{}}
+	return &Firer{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, failedUntil: map[string]time.Time{}}
 }
 
 // Run starts the runs of schedules until ctx ends. After an error of one schedule, it logs the
@@ -96,9 +97,10 @@ func (f *Firer) Run(ctx context.Context) {
 	}
 }
 
-// rest waits until a schedule may be due: until the given tick, until a hint, or until
-// Config.MaxPause has passed and Config.MayWorkUntil returns false. A zero tick means that no tick is
-// known. If the parameter `known` is false, Config.MayWorkUntil is not called.
+// rest waits until a schedule may be due. The wait ends at the tick in the parameter `due`, after a
+// hint, or when Config.MaxPause has passed. A zero `due` means that no tick is known. When
+// Config.MaxPause has passed, the pause begins again if Config.NoWork returns true and the tick is
+// not near. If the parameter `known` is false, rest does not call Config.NoWork.
 func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	pause := func() time.Duration {
 		if due.IsZero() {
@@ -112,8 +114,8 @@ func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	return err
 }
 
-// scanDue makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
-// next tick of all schedules, as it was before the scan; zero = there is none.
+// scanDue makes one scan if a schedule is due and Config.Pass allows the scan. It returns the
+// earliest next tick of all schedules, as it was before the scan; zero = there is none.
 func (f *Firer) scanDue(ctx context.Context) (time.Time, error) {
 	now := f.cfg.Now()
 	due, err := f.cfg.Store.Schedules(ctx, store.Never, 1)
@@ -130,9 +132,9 @@ func (f *Firer) scanDue(ctx context.Context) (time.Time, error) {
 	return due[0].Next, f.Scan(ctx)
 }
 
-// Scan starts the runs of all schedules that are due now. One commit for each schedule would be slow
-// if thousands have the same tick. So Scan starts many runs at the same time, and then moves their
-// schedules together.
+// Scan starts the runs of all schedules that are due now. One commit for each schedule would be
+// slow if thousands have the same tick. So Scan starts many runs at the same time, and then moves
+// their schedules together.
 func (f *Firer) Scan(ctx context.Context) error {
 	now := f.cfg.Now()
 	rows, err := f.cfg.Store.Schedules(ctx, now.Add(time.Microsecond), page)
@@ -170,7 +172,7 @@ type decision struct {
 // some starts the runs of several due schedules, and moves the schedules to their next ticks. It
 // leaves out a schedule that had an error a short time ago.
 func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) error {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r schedules.Row) bool { return now.Before(f.ill[r.Workflow+"."+r.Name]) })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r schedules.Row) bool { return now.Before(f.failedUntil[r.Workflow+"."+r.Name]) })
 	done := make([]decision, len(rows))
 	var group sync.WaitGroup
 	for i, r := range rows {
@@ -184,9 +186,9 @@ func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) e
 	started := false
 	for i, d := range done {
 		name := rows[i].Workflow + "." + rows[i].Name
-		delete(f.ill, name)
+		delete(f.failedUntil, name)
 		if d.err != nil {
-			f.ill[name] = now.Add(afterFault)
+			f.failedUntil[name] = now.Add(afterFault)
 			f.cfg.Logger.Error("schedule starts no run", "schedule", name, "tick", rows[i].Next, "again_in", afterFault, "error", d.err)
 			continue
 		}
@@ -207,8 +209,8 @@ func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) e
 	return nil
 }
 
-// one starts the run of one due schedule, and returns the next tick of the schedule, which the caller
-// has to store.
+// one starts the run of one due schedule, and returns the next tick of the schedule, which the
+// caller has to store.
 func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) decision {
 	def, err := f.definition(ctx, r.ID)
 	if err != nil {

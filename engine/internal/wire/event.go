@@ -50,8 +50,8 @@ const (
 	kindGroupStartedIDs // a GroupStarted whose signals have ids
 )
 
-// started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
-// the event says which of these fields follow, so that a missing field takes no bytes.
+// started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind
+// of the event says which of these fields follow, so that a missing field takes no bytes.
 func (e *encoder) started(ev machine.Started) {
 	child, inLine, by, replies := ev.Parent != 0, ev.Waits || ev.Line != line.Line{}, !ev.StartBy.IsZero(), ev.ReplyTo != ""
 	switch {

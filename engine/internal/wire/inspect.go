@@ -98,8 +98,8 @@ type Form struct {
 }
 
 // Forms returns how the patches of the record r are written: a Form for the patch of the run, and
-// one Form for each patch of a node, in order.
-// The result `run` is zero if r does not change the run.
+// one Form for each patch of a node, in order. The result `run` is zero if r does not change the
+// run.
 func Forms(r *machine.Record) (run Form, nodes []Form) {
 	d, event := r.Delta(), r.Event()
 	if d.Run != nil {

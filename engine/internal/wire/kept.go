@@ -5,8 +5,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// putKept writes what remains of the effects of a child run, if the event says that effects remain. The
-// ordinary event follows.
+// putKept writes what remains of the effects of a child run, if the event says that effects remain.
+// The ordinary event follows.
 func putKept(e *encoder, event machine.Event) {
 	kept := status.Kept(0)
 	switch ev := event.(type) {

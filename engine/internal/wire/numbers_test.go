@@ -52,7 +52,7 @@ func TestNumbersAreInOneTable(t *testing.T) {
 	if kindGroupStartedIDs != len(documented["Kinds of events"]) {
 		t.Errorf("the last kind is %d of %d", kindGroupStartedIDs, len(documented["Kinds of events"]))
 	}
-	if model.NodeChildBit != 1<<(len(nodeCodec)-1) || model.RunReplyBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {
+	if model.NodeChildBit != 1<<(len(nodeCodec)-1) || model.RunBoundBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {
 		t.Error("the last constants are not those of the last fields")
 	}
 }

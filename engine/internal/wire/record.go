@@ -78,9 +78,10 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 //   - Bit 0 is 1 if the changed fields differ from those of the template, or if the call number of
 //     a start is not 1. Then the sets of the differing fields follow the number, and for a start
 //     also the call number.
-//   - Bits 1 and 2 are the template. Without a template, the sets of all changed fields are written.
+//   - Bits 1 and 2 are the template. Without a template, the sets of all changed fields are
+//     written.
 //   - The bits above are the number of nodes between the previous node and this one. The end of an
-//     attempt does not need them, because its event names the node.
+//     attempt does not need these bits, because its event names the node.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {

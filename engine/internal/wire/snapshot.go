@@ -14,16 +14,17 @@ import (
 // them in the order in which the run accepted the signals. Format 3 also has the ids of early signals.
 const ImageFormat = 3
 
-// AppendState encodes the image of a state, and appends the bytes to b. The state must not be changed
-// afterwards, so the caller passes a Clone.
+// AppendState encodes the image of a state, and appends the bytes to b. The state must not be
+// changed afterwards, so the caller passes a Clone.
 func AppendState(b []byte, s *machine.State) []byte {
 	im := new(machine.Loader).Image(s)
 	return appendImage(b, &im)
 }
 
 // SameState reports whether two states have the same content. If a state has several equal values,
-// it also stores which of them later records refer to. SameState does not compare this choice: it
-// may depend on whether an engine has read the run from an image or from the whole journal.
+// it also stores to which of these values later records refer. SameState does not compare this
+// choice: the choice may depend on whether an engine has read the run from an image or from the
+// whole journal.
 func SameState(a, b *machine.State) bool {
 	plain := func(s *machine.State) []byte {
 		im := new(machine.Loader).Image(s.Clone())
@@ -45,9 +46,10 @@ func DecodeState(data []byte) (*machine.State, error) {
 }
 
 // appendImage encodes an image, and appends the bytes to b. Equal images have equal bytes. An image
-// uses the same codecs of fields as a record, with two differences. A record may refer to a value of
-// the earlier state. For an image there is no earlier state, so a value follows each such reference.
-// A record holds only the new values of a list that grows; an image holds all its values.
+// uses the same codecs of fields as a record, with two differences. First, a record may refer to a
+// value of the earlier state. For an image there is no earlier state, so a value follows each such
+// reference. Second, a record holds only the new values of a list that grows, but an image holds
+// all values of the list.
 func appendImage(b []byte, im *model.Image) []byte {
 	return putImage(&encoder{b: b, general: true, full: true, at: im.Run.Last}, im)
 }
@@ -153,8 +155,8 @@ func decodeImage(data []byte) (model.Image, error) {
 // getNodes reads the nodes of an image.
 func getNodes(d *decoder, im *model.Image) {
 	count, changed := d.small(int64(d.uint())), d.count()
-	// An image has a node for each step. All other nodes are instances, and each instance is one of the
-	// `changed` nodes.
+	// An image has a node for each step. All other nodes are instances, and each instance is one of
+	// the `changed` nodes.
 	if count > model.MaxNodes || count > int(im.Run.Steps)+changed || count < int(im.Run.Steps) {
 		d.fail()
 		return

@@ -174,6 +174,11 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putReply(e, r.Reply) },
 		get: func(d *decoder, r *model.Run) { r.Reply = getReply(d) },
 	},
+	{ // only for a child run: its own deadline, and the time until which its parent waits
+		bit: model.RunBoundBit,
+		put: func(e *encoder, r *model.Run) { e.instant(r.Bound.Own); e.instant(r.Bound.Until) },
+		get: func(d *decoder, r *model.Run) { r.Bound = model.Bound{Own: d.instant(), Until: d.instant()} },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{
@@ -334,9 +339,9 @@ var attemptCodec = []codec[model.Attempt]{
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),
 }
 
-// loopGiven is written at the start of the field Loop if the field also holds the arguments that the
-// step gave to a declared action. The number of an iteration follows these arguments. No iteration
-// has this number, so an engine that does not know the arguments refuses the record.
+// loopGiven is written at the start of the field Loop if the field also holds the arguments that
+// the step gave to a declared action. The number of an iteration follows these arguments. No
+// iteration has this number, so an engine that does not know the arguments refuses the record.
 const loopGiven = -1
 
 // putCollected writes the length of the list c, and then only the values that the record added at
@@ -357,9 +362,9 @@ func putCollected(e *encoder, c *model.Collected) {
 	}
 }
 
-// getCollected reads what putCollected has written. If putCollected wrote only the added values, the
-// result holds only these, but its method Len returns the length of the whole list. The result is
-// nil if the length is 0, or if the data is damaged.
+// getCollected reads what putCollected has written. If putCollected wrote only the added values,
+// the result holds only these, but its method Len returns the length of the whole list. The result
+// is nil if the length is 0, or if the data is damaged.
 func getCollected(d *decoder) *model.Collected {
 	if d.full {
 		return getAllCollected(d)

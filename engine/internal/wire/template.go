@@ -8,12 +8,11 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A template is a short form for a frequent change of a node. There are two kinds: an attempt
-// starts, or the event is the answer with which an attempt and its step succeed. Such a change
-// nearly always changes the same fields, and most of the new values can be computed from the
-// record's time and event. The journal holds the number of the template and only the values
-// that cannot be computed. Without the output, a change then takes 23 bytes instead of about
-// 60.
+// A template is a short form for a frequent change of a node. There are two kinds of such changes:
+// an attempt starts, or an answer ends an attempt and its step with success. Such a change nearly
+// always changes the same fields, and most of the new values can be computed from the record's time
+// and event. The journal holds the number of the template and only the values that cannot be
+// computed. Without the output, a change then takes 23 bytes instead of about 60.
 //
 // The numbers, the masks and the computed values are persisted: they must never change.
 type template uint8
@@ -30,8 +29,8 @@ const (
 
 // A templateFields describes a template with sets of fields, as bits. The sets `node` and `attempt`
 // contain the fields that usually change. The sets `follow` and `attemptFollow` contain the fields
-// whose values a reader computes. The template is used only for patches that change
-// all fields in the set `must`. For other patches it would save too little.
+// whose values a reader computes. The template is used only for patches that change all fields in
+// the set `must`. For other patches it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -109,8 +108,8 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 	return noTemplate
 }
 
-// set computes the fields in `mask` from the template, and sets them in n. Each of these fields must
-// also be in the set `templates[k].follow`.
+// set computes the fields in `mask` from the template, and sets them in n. Each of these fields
+// must also be in the set `templates[k].follow`.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case stepStarts:
@@ -269,8 +268,8 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt sets the fields in `mask` to the values that a template gives them. attemptStartDiffers
-// and attemptEndDiffers compare an attempt with the same values.
+// setAttempt sets the fields in `mask` to the values that a template gives them.
+// attemptStartDiffers and attemptEndDiffers compare an attempt with the same values.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {
 		a.Status = model.AttemptOK

@@ -13,7 +13,7 @@ const (
 	valueMarked = 2 // a JSON document, the paths of its sensitive parts, and its secrets follow
 	valueSame   = 3 // the number of an equal value earlier in the record follows
 	valueFirst  = 4 // the value equals the first value in the record; nothing follows
-	// For a value that is already part of the run's state, the tag is valueOrigin + its OriginKind.
+	// A value that is already part of the run's state has the tag valueOrigin + OriginKind.
 	valueOrigin = 4
 )
 

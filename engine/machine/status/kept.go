@@ -1,10 +1,10 @@
 package status
 
-// Kept says what remains of the effects of a child run that has ended: a set of the constants below. The
-// engine answers the calls for child runs and sends a Kept with its answer. Without it, the run of the
-// parent would not know which effects can no longer be undone. A child run that has succeeded keeps
-// its effects until its parent is undone. They are not in this set, because they can still be undone.
-// The numbers are persisted.
+// Kept says what remains of the effects of a child run that has ended: a set of the constants
+// below. The engine answers the calls for child runs and sends a Kept with its answer. Without it,
+// the run of the parent would not know which effects can no longer be undone. A child run that has
+// succeeded keeps its effects until its parent is undone. They are not in this set, because they
+// can still be undone. The numbers are persisted.
 type Kept uint8
 
 // The elements of Kept.
@@ -13,13 +13,14 @@ const (
 	KeptDeclared                  // effects that stay because of compensation = "none"
 	KeptInDoubt                   // it is unknown whether some of the effects exist
 	KeptPivot                     // the child run has passed its pivot, but it has not succeeded
-	KeptUndone                    // the child run has undone some of its effects; no effect stays because of that
+	// The child run has undone some of its effects. This element does not say that an effect stays.
+	KeptUndone
 )
 
-// keptEffects are the elements that say that effects stay.
+// keptEffects has the elements that say that effects stay.
 const keptEffects = KeptLeft | KeptDeclared
 
-// knownKept are all elements.
+// knownKept has all elements that this engine knows.
 const knownKept = keptEffects | KeptInDoubt | KeptPivot | KeptUndone
 
 // Has reports whether k has an element of the set `some`.

@@ -23,13 +23,13 @@ const (
 	RunParked             RunState = 6 // the run waits for a person
 	RunCompensationFailed RunState = 7 // an undo has failed, and the run waits for a person
 	RunSucceeded          RunState = 10
-	RunFailed             RunState = 11 // a step failed, and there was nothing to undo
-	RunCompensated        RunState = 12 // a step failed, and everything was undone
+	RunFailed             RunState = 11 // the run turned back, and there was nothing to undo
+	RunCompensated        RunState = 12 // the run turned back; its effects were undone or left
 	RunCancelled          RunState = 13
 )
 
-// Overdue is the word for a run whose deadline has passed, but which is not undone. Overdue is not a
-// state of a run, but a notify block can announce it like a state.
+// Overdue is the word for a run whose deadline has passed, but which is not undone. Overdue is not
+// a state of a run, but a notify block can announce it like a state.
 const Overdue = "overdue"
 
 // Final reports whether the run has ended.

@@ -22,29 +22,30 @@ import (
 // A Store is a store with an inbox of events. The role is optional. In a store without this role no
 // event can be sent.
 type Store interface {
-	// SendEvent stores an event. It ignores the fields that engines change, and Seq and At. If an event with
-	// this ID is in the inbox, SendEvent stores nothing and returns false.
+	// SendEvent stores an event. It ignores the fields that engines change, and Seq and At. If an
+	// event with this ID is in the inbox, SendEvent stores nothing and returns false.
 	SendEvent(ctx context.Context, e Event) (sent bool, err error)
-	// ClaimEvents returns events that wait, ascending by Seq, and no more of them than the parameter
-	// `limit` says. Until the lease is over, ClaimEvents does not return these events again to any
-	// caller. So engines never work on the same batch, and the events of a dead engine come back.
+	// ClaimEvents returns events that wait, ascending by Seq, and no more of them than the
+	// parameter `limit` says. Until the lease is over, ClaimEvents does not return these events
+	// again to any caller. So engines never work on the same batch, and the events of a dead engine
+	// come back.
 	ClaimEvents(ctx context.Context, limit int, lease time.Duration) ([]Event, error)
 	// KeepEvent stores which workflows do not need the event any more (Event.Done). If `why` is not
-	// empty, it quarantines the event: the event does not wait any more, and people see why. Otherwise
-	// the event stays claimed until its lease is over.
+	// empty, it quarantines the event: the event does not wait any more, and people see why. If
+	// `why` is empty, the event stays claimed until its lease is over.
 	KeepEvent(ctx context.Context, seq int64, done []string, why string) error
 	// RemoveEvents removes events from the inbox.
 	RemoveEvents(ctx context.Context, seqs ...int64) error
-	// ListEvents returns the events in the inbox, the oldest first. If `quarantined` is true, it returns
-	// only quarantined events. It returns no more events than the parameter `limit` says.
+	// ListEvents returns the events in the inbox, the oldest first. If `quarantined` is true, it
+	// returns only quarantined events. It returns no more events than the parameter `limit` says.
 	ListEvents(ctx context.Context, quarantined bool, limit int) ([]Event, error)
 	// RetryEvent makes the event with this ID wait again. Afterwards no engine has claimed the
-	// event, and it is not quarantined. Its failed keys wait again, too. RetryEvent returns false if
-	// there is no such event.
+	// event, and it is not quarantined. Its failed keys wait again, too. RetryEvent returns false
+	// if there is no such event.
 	RetryEvent(ctx context.Context, id string) (found bool, err error)
-	// AdvanceEvent stores the result of a page of keys of the event `e`. If the stored event has
-	// another Version than `e`, AdvanceEvent changes nothing and returns false. Otherwise it
-	// increases the version.
+	// AdvanceEvent stores the result of a page of keys of the event `e`, and increases the version
+	// of the stored event. But if the stored event has another Version than `e`, AdvanceEvent
+	// changes nothing and returns false.
 	AdvanceEvent(ctx context.Context, e Event, p Page) (bool, error)
 	// ReleaseEvents ends the claims of events, so that any engine can claim them.
 	ReleaseEvents(ctx context.Context, seqs ...int64) error
@@ -69,8 +70,8 @@ type Event struct {
 	Quarantined string
 }
 
-// A List is how far engines have come with the keys that an event gives to a workflow. Each key starts
-// one run. Engines work on the keys in the order of their bytes.
+// A List is how far engines have come with the keys that an event gives to a workflow. Each key
+// starts one run. Engines work on the keys in the order of their bytes.
 type List struct {
 	Workflow string `json:"workflow"`
 	After    string `json:"after"`   // engines have worked on all keys up to this one

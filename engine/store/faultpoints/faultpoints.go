@@ -72,8 +72,8 @@ func (s *faultStore) Retained(ctx context.Context) (status.RunID, error) {
 	return 0, nil
 }
 
-// The type `faultStore` implements rekey.Resealer. Each of these methods calls the same method of the
-// wrapped store. If the wrapped store is not a rekey.Resealer, the methods return an error.
+// The type `faultStore` implements rekey.Resealer. Each method of this role calls the same method
+// of the wrapped store. If the wrapped store is not a rekey.Resealer, the methods return an error.
 
 func (s *faultStore) resealer() (rekey.Resealer, error) {
 	r, ok := rekey.Of(s.Full)
@@ -123,8 +123,8 @@ func (s *faultStore) ResealDefinition(ctx context.Context, digest string, data [
 	return r.ResealDefinition(ctx, digest, data)
 }
 
-// The type `faultStore` implements notice.Keeper. Each of these methods calls the same method of the
-// wrapped store. If the wrapped store is not a notice.Keeper, the methods return no notices and
+// The type `faultStore` implements notice.Keeper. Each method of this role calls the same method of
+// the wrapped store. If the wrapped store is not a notice.Keeper, the methods return no notices and
 // mark none.
 
 func (s *faultStore) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
@@ -223,8 +223,8 @@ func (s *faultStore) KeepLate(ctx context.Context, l store.LateReply) error {
 	return s.Full.KeepLate(ctx, l)
 }
 
-// The type `faultStore` implements snapshots.Keeper. If the wrapped store is not a snapshots.Keeper,
-// these methods find no snapshots, and KeepSnapshot stores nothing.
+// The type `faultStore` implements snapshots.Keeper. If the wrapped store is not a
+// snapshots.Keeper, the methods of this role find no snapshots, and KeepSnapshot stores nothing.
 
 func (s *faultStore) KeepSnapshot(ctx context.Context, engine store.EngineID, x snapshots.Snapshot) error {
 	role, ok := snapshots.Of(s.Full)
@@ -284,8 +284,8 @@ func (w *faultWriter) Commit(ctx context.Context, batch []store.Transition) ([]s
 	return w.Writer.Commit(ctx, batch)
 }
 
-// The type `faultStore` implements goals.Keeper. Each of these methods calls the same method of the
-// wrapped store. If the wrapped store is not a goals.Keeper, there are no goals.
+// The type `faultStore` implements goals.Keeper. Each method of this role calls the same method of
+// the wrapped store. If the wrapped store is not a goals.Keeper, there are no goals.
 
 func (s *faultStore) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
 	if k, ok := goals.Of(s.Full); ok {

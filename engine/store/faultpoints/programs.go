@@ -8,9 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// Selections returns the firings of the wrapped store; nil = the store has no business tables. No
-// faults are injected around the calls of this role: tests inject them in the engine code that makes
-// these calls.
+// Selections returns the role firings.Store of the wrapped store; nil = the store does not have
+// this role. No faults are injected around the calls of this role: tests inject them in the engine
+// code that makes these calls.
 func (s *faultStore) Selections() firings.Store {
 	role, _ := firings.Of(s.Full)
 	return role

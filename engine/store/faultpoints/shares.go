@@ -9,10 +9,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/quota"
 )
 
-// The type `faultStore` implements quota.Sharer. Each of these methods calls the same method of the
-// wrapped store. They inject no faults, because a lost answer changes no run: the engine asks
-// again. If the wrapped store is not a quota.Sharer, the engine gets the whole limit of slots, and
-// all calls that it asks for.
+// The type `faultStore` implements quota.Sharer. Each method of this role calls the same method of
+// the wrapped store. Tests cannot inject faults here, because a lost answer changes no run: the
+// engine asks again. If the wrapped store is not a quota.Sharer, the engine gets the whole limit of
+// slots, and all calls that it asks for.
 
 func (s *faultStore) ShareSlots(ctx context.Context, engine store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
 	if r, ok := quota.Of(s.Full); ok {

@@ -1,8 +1,8 @@
-// Package firings is the role of a store that keeps the firings of selections, and reads the rows of
-// business tables in the same database.
+// Package firings is the role of a store that keeps the firings of selections, and reads the rows
+// of business tables in the same database.
 //
-// In: queries of select blocks, and the progress of firings. Out: pages of rows, and the firings that
-// are open. One engine at a time works on a firing. The package starts no run.
+// In: queries of select blocks, and the progress of firings. Out: pages of rows, and the firings
+// that are open. One engine at a time works on a firing. The package starts no run.
 package firings
 
 import (
@@ -37,7 +37,7 @@ type Firing struct {
 	Fresh      bool    // true = the present pass has handled a row; set only with Query.Repeats
 	Watermark  *string // key of the last row that was handled in this pass; nil = none yet
 	Report     Report
-	Error      string // why the firing does not continue; "" = it does
+	Error      string // why the firing does not continue; "" = it continues
 	Holder     string // engine that works on the firing, or worked on it last
 	Version    int64  // number of times that the progress was written
 	Given      []byte // values of deployment variables: schedules.Workflow.Given
@@ -78,8 +78,8 @@ type Query struct {
 	Parallel int  // number of pages that are read at the same time, at least 1
 	Repeats  bool // true = passes over the rows repeat until a pass finds no new row
 	Lock     bool // true = the rows of a page are locked until its progress is stored
-	// Keys are the keys of the next page: the next call of Hand reads the rows with these keys. nil =
-	// Hand finds the next page with the query.
+	// Keys are the keys of the next page: the next call of Hand reads the rows with these keys. nil
+	// = Hand finds the next page with the query.
 	Keys []string
 	Last bool // true = no keys follow after those in Keys
 }
@@ -120,15 +120,16 @@ type Store interface {
 	// ends, or at f.From if there is none. If another firing has covered the interval already, Fire
 	// opens no firing.
 	Fire(ctx context.Context, f Firing, windowed bool) (bool, error)
-	// Claim selects an open firing without a holder. The parameter `holder` becomes its holder
-	// until the lease ends. Claim returns nil if there is no such firing. Firings of one schedule
-	// are claimed one after the other. The firings of events do not wait for each other.
+	// Claim selects an open firing without a holder. Until the lease ends, the engine in the
+	// parameter `holder` is the holder of this firing. Claim returns nil if there is no such
+	// firing. Firings of one schedule are claimed one after the other. The firings of events do not
+	// wait for each other.
 	Claim(ctx context.Context, holder string, lease time.Duration) (*Firing, error)
 	// Renew extends the lease of a claimed firing. It reports whether the holder still has the
 	// firing.
 	Renew(ctx context.Context, f *Firing, lease time.Duration) (bool, error)
-	// Release gives a claimed firing back. Another engine may claim it after the pause. The parameter
-	// `why` is the reason; "" = there was no error.
+	// Release gives a claimed firing back. Another engine may claim it after the pause. The
+	// parameter `why` is the reason; "" = there was no error.
 	Release(ctx context.Context, f *Firing, pause time.Duration, why string) error
 	// Hand reads the next page of a claimed firing and calls the function `hand` with the rows of
 	// the page. Then it writes the new progress to the store and to `f`. If the function `hand`
@@ -136,8 +137,8 @@ type Store interface {
 	// several goroutines call the function `hand`. Hand returns false if the holder has lost the
 	// firing, or if the firing was cancelled.
 	Hand(ctx context.Context, f *Firing, q Query, hand func(ctx context.Context, rows []Row) (Progress, error)) (bool, error)
-	// Keys returns the keys of all rows after the watermark, in order, with duplicates. It returns no
-	// more keys than the parameter `limit` says.
+	// Keys returns the keys of all rows after the watermark, in order, with duplicates. It returns
+	// no more keys than the parameter `limit` says.
 	Keys(ctx context.Context, f *Firing, q Query, limit int) ([]string, error)
 	// Rows returns the rows whose keys are in Query.Keys.
 	Rows(ctx context.Context, q Query) ([]Row, error)
@@ -151,8 +152,8 @@ type Store interface {
 	Cancel(ctx context.Context, id int64, why string) (bool, error)
 	// Quarantined returns the quarantined rows of a firing, the oldest first.
 	Quarantined(ctx context.Context, firing int64, after int64, limit int) ([]Bad, error)
-	// Resolve removes an entry of the quarantine, and moves its row to the count of started or refused
-	// rows. It does nothing if the entry is gone.
+	// Resolve removes an entry of the quarantine, and moves its row to the count of started or
+	// refused rows. It does nothing if the entry is gone.
 	Resolve(ctx context.Context, b Bad, refused bool) error
 	// Explain replaces the error of an entry of the quarantine.
 	Explain(ctx context.Context, b Bad) error

@@ -1,11 +1,11 @@
-// Package goals is the role of a store that shows which run holds each unique key, and that frees the
-// keys of goals that were reached.
+// Package goals is the role of a store that shows which run holds each unique key, and that frees
+// the keys of goals that were reached.
 //
 // In: the unique keys of submitted runs (naming.Names), and the resets of people. Out: a list of
 // keys with the runs that hold them. A store keeps one row for each workflow and key, in the table
 // `context`. The row names the run that took the key last. Whether the key is free is computed from
-// the state of this run, so no commit changes the row when the run ends. After retention has removed
-// the run, the row stays as long as the run holds the key.
+// the state of this run, so no commit changes the row when the run ends. After retention has
+// removed the run, the row stays as long as the run holds the key.
 package goals
 
 import (
@@ -27,8 +27,9 @@ const (
 	Open        State = "open"         // the run of the key has not ended, or another run waits for the key
 	NeedsPerson State = "needs_person" // the run waits for a person
 	Reached     State = "reached"      // the run has succeeded: the goal is reached
-	Used        State = "used"         // the run did not succeed, but the workflow allows only one run of each key, for ever
-	Free        State = "free"         // another run of the key can start
+	// the run did not succeed, but the workflow allows only one run of each key, for ever
+	Used State = "used"
+	Free State = "free" // another run of the key can start
 )
 
 // A Goal is the goal of one unique key, with the runs that hold the key or wait for it.
@@ -51,9 +52,9 @@ type Goal struct {
 // Held reports whether no other run of the key can start.
 func (g *Goal) Held() bool { return g.State != Free }
 
-// SetState sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter `ended` is
-// the time at which the run ended; zero = it is open. The parameter `reset` is true if the goal was
-// reset after this run had reached it.
+// SetState sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter
+// `ended` is the time at which the run in g.Run ended; zero = the run is open. The parameter
+// `reset` is true if the goal was reset after that run had reached it.
 func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 	g.ReachedAt, g.FreeAt = time.Time{}, time.Time{}
 	if g.RunState == status.RunSucceeded {
@@ -115,11 +116,11 @@ type Keeper interface {
 	// Goals returns the goals that a filter selects, ascending by workflow and key. It never
 	// blocks a writer.
 	Goals(ctx context.Context, f Filter) ([]Goal, error)
-	// ResetGoal frees the key of a goal that was reached, and records who did it and why. It returns
-	// the goal as it was before. It returns an error that wraps ErrOpen, ErrNotReached or ErrEver if
-	// the goal cannot be reset; then it changes nothing, and the result says which run holds the key.
-	// It returns store.ErrNotFound if the store has no goal of this key. A submission at the same time
-	// comes either before the reset or after it.
+	// ResetGoal frees the key of a goal that was reached, and records who did it and why. It
+	// returns the goal as it was before. It returns an error that wraps ErrOpen, ErrNotReached or
+	// ErrEver if the goal cannot be reset; then it changes nothing, and the result says which run
+	// holds the key. It returns store.ErrNotFound if the store has no goal of this key. A
+	// submission at the same time takes effect either before the reset or after it.
 	ResetGoal(ctx context.Context, r Reset) (Goal, error)
 	// Resets returns the resets of the goals that the given run had reached, oldest first.
 	Resets(ctx context.Context, run status.RunID) ([]Reset, error)

@@ -1,8 +1,8 @@
-// Package intake is the role of a store that takes submissions of other programs. A program writes a
-// submission in its own transaction. Engines start a run for each submission.
+// Package intake is the role of a store that takes submissions of other programs. A program writes
+// a submission in its own transaction. Engines start a run for each submission.
 //
-// In: committed submissions. Out: the submissions that no engine has accepted or refused yet, oldest
-// first. The package starts no run.
+// In: committed submissions. Out: the submissions that no engine has accepted or refused yet,
+// oldest first. The package starts no run.
 package intake
 
 import (
@@ -16,8 +16,8 @@ import (
 // this role no other program can submit a run.
 type Store interface {
 	// Submissions returns submissions that were neither accepted nor refused, ascending by ID. It
-	// returns only those whose ID is greater than the parameter `after`, and no more of them than the
-	// parameter `limit` says.
+	// returns only those whose ID is greater than the parameter `after`, and no more of them than
+	// the parameter `limit` says.
 	Submissions(ctx context.Context, after int64, limit int) ([]Submission, error)
 	// Accept removes submissions whose runs are in the store.
 	Accept(ctx context.Context, ids ...int64) error
@@ -25,8 +25,8 @@ type Store interface {
 	// engine.submissions. The method Submissions does not return a refused submission, unless the
 	// program submits the same id again.
 	Refuse(ctx context.Context, id int64, why string) error
-	// RefusedSubmissions says which submissions are refused. People must look at them: the program that
-	// submitted them waits for runs that do not exist.
+	// RefusedSubmissions says which submissions are refused. People must look at them: the program
+	// that submitted them waits for runs that do not exist.
 	RefusedSubmissions(ctx context.Context) (Refusals, error)
 	// FindSubmission returns the submission of the run with this public id, if it waits or was
 	// refused. Otherwise it returns ErrNotFound.
@@ -55,7 +55,8 @@ type Submission struct {
 	At       time.Time
 	// Where the replies of the run go, and the text that each reply repeats; "" = none.
 	ReplyTo, Correlation string
-	// StartBy is the time by which the first step of the run must begin; zero = there is no such time.
+	// StartBy is the time by which the first step of the run must begin; zero = there is no such
+	// time.
 	StartBy    time.Time
 	Priority   *int             // priority of the run, from 0 to 100; nil = as the workflow says
 	WorkflowID store.WorkflowID // published workflow; 0 = the workflow is not published any more

@@ -149,8 +149,8 @@ func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// namedLocked returns the alert a with three more values: the name, workflow and key of its run. It
-// replaces a kind that only older engines use.
+// namedLocked returns the alert a with three more values: the name, workflow and key of its run. If
+// only older engines use the kind of the alert, namedLocked also replaces this kind.
 func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key
@@ -180,7 +180,8 @@ func (s *state) findNoticeLocked(n notice.Notice) (int, bool) {
 }
 
 // Open returns notices that are not announced yet, ascending by run, row and state. It returns only
-// notices after the one in the parameter `after`, and at most as many as the parameter `limit` says.
+// notices after the one in the parameter `after`, and at most as many as the parameter `limit`
+// says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.
 	return nil
 }
 
-// Suspects returns the number of deaths of each run, and whether an engine other than `self` has the
-// run in hand. The result leaves out runs without a death that no other engine has in hand.
+// Suspects returns the number of deaths of each run, and whether an engine other than `self` has
+// the run in hand. The result leaves out runs without a death that no other engine has in hand.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

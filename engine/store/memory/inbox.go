@@ -20,9 +20,7 @@ type inboxRole struct {
 	turns    storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
-// Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
-// there is no such run, ErrInboxFull if the inbox has Message.Most messages, and ErrInboxBytes if it
-// would have more than Message.MostBytes bytes.
+// Post puts a message into its run's inbox and sends a hint. For the errors, see store.Inbox.
 func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -40,8 +38,8 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	return s.postLocked(m), nil
 }
 
-// fullLocked returns the error of Post for a message for which the inbox of its run has no room; nil =
-// it has room, or the message is in the inbox already.
+// fullLocked returns the error of Post if the inbox of the message's run cannot take the message.
+// It returns nil if the inbox can take the message, or has this message already.
 func (s *inboxRole) fullLocked(m store.Message) error {
 	waiting, size := s.inbox[m.Run], int64(len(m.Data))
 	for _, old := range waiting {
@@ -107,7 +105,8 @@ func (s *inboxRole) Discard(ctx context.Context, run status.RunID, ids []store.M
 	return nil
 }
 
-// consumeLocked removes messages of a run. It ignores the ids of other messages.
+// consumeLocked removes messages of a run. It ignores the ids of messages that are not in the inbox
+// of this run.
 func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return

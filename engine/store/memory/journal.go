@@ -114,9 +114,9 @@ type journal struct {
 	*evidence
 	token int64 // the last token that was used for a commit
 
-	// The function `lose` is set only by tests; nil = nothing is lost. The store calls it before
-	// each commit (`landed` is false) and after it (`landed` is true). If `lose` returns true, the
-	// store behaves as if the request or the reply was lost.
+	// The function `lose` is set only by tests; nil = nothing is lost. The store calls `lose`
+	// before each commit, when `landed` is false, and after each commit, when `landed` is true. If
+	// `lose` returns true, the store behaves as if the request or the reply was lost.
 	lose func(landed bool) bool
 }
 
@@ -245,7 +245,7 @@ func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, he
 		return o, false
 	case h.run.head.Run != t.Names.From && h.holdsAt(now):
 		return h.existsLocked(), true
-	case h.waits(): // the run h.next gets the key as soon as it is free
+	case h.waits(): // the run h.next gets the key as soon as the key is free
 		return s.existsLocked(h.next.head.Run), true
 	}
 	return o, false
@@ -416,8 +416,8 @@ func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]statu
 }
 
 // LoadShort returns the head of a run, its snapshot, and the journal rows from Snapshot.Next-1 on:
-// the last row that the snapshot covers, and all later rows. If there is no snapshot, it returns all
-// rows.
+// the last row that the snapshot covers, and all later rows. If there is no snapshot, it returns
+// all rows.
 func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return snapshots.Loaded{}, err

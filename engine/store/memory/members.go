@@ -119,8 +119,8 @@ func (s *membership) buryLocked(id store.EngineID) {
 	}
 }
 
-// Pass reports whether the caller may now make the scan with this name. If so, no engine
-// may make it again before the period has passed.
+// Pass reports whether the caller may now make the scan with this name. If so, no engine may make
+// this scan again before the period has passed.
 func (s *membership) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -177,8 +177,8 @@ func (s *shares) TakeCalls(ctx context.Context, engine store.EngineID, ask quota
 	return s.table.TakeCalls(ask, micro(s.now())), nil
 }
 
-// lockAlive locks the store. If the engine was declared dead, it returns store.ErrFenced and does
-// not lock the store.
+// lockAlive locks the store. If the engine was declared dead, lockAlive returns store.ErrFenced and
+// does not lock the store.
 func (s *shares) lockAlive(ctx context.Context, engine store.EngineID) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -68,8 +68,8 @@ func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messa
 }
 
 // Reseal replaces data of one run. If it replaces rows of the journal, it also appends a row to the
-// journal. In two cases it changes nothing and returns ErrStale: the run does not exist; or d.Rows is
-// not empty, and the journal does not have exactly d.Next rows.
+// journal. In two cases it changes nothing and returns ErrStale: the run does not exist; or d.Rows
+// is not empty, and the journal does not have exactly d.Next rows.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 type retention struct {
 	*state
 	*evidence
-	retained status.RunID // id of the last run that Retain has examined; 0 = Retain begins with the oldest run
+	examined status.RunID // id of the last run that Retain has examined; 0 = Retain begins with the oldest run
 	removed  status.RunID // greatest id of a removed run; 0 = no run was removed
 }
 
@@ -29,9 +29,9 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return s.removed, nil
 }
 
-// Retain removes runs that finished before the given time, and everything that the store
-// has about these runs. If the workflow of a run has its own retention, that retention counts, and
-// not the given time. If a run was moved to another definition, the retention of its last definition
+// Retain removes runs that finished before the given time, and everything that the store has about
+// these runs. If the workflow of a run has its own retention, that retention counts, and not the
+// given time. If a run was moved to another definition, the retention of its last definition
 // counts. One call examines no more runs than the parameter `limit` says.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
@@ -49,10 +49,10 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		return stats, nil
 	}
 	waiting := waitingLocked(s.state, now)
-	i, _ := slices.BinarySearch(s.order, s.retained+1)
+	i, _ := slices.BinarySearch(s.order, s.examined+1)
 	for ; i < len(s.order) && stats.Runs+stats.Kept < limit; i++ {
 		r := s.runs[s.order[i]]
-		s.retained = r.head.Run
+		s.examined = r.head.Run
 		end := before
 		if own := s.flows[cmp.Or(r.moved, r.head.Workflow)-1].retention; own > 0 {
 			end = now.Add(-own)
@@ -74,7 +74,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		}
 	}
 	if stats.More = i < len(s.order); !stats.More {
-		s.retained = 0
+		s.examined = 0
 	}
 	for id := range gone {
 		s.removeLocked(s.runs[id])

@@ -13,8 +13,8 @@ import (
 )
 
 // sharersLocked returns the open runs that share the limit of the given workflow and key. The
-// result `holders` has the runs that hold a place, ascending by id. The result `line` has the runs that
-// wait, in the order of rank and id.
+// result `holders` has the runs that hold a place, ascending by id. The result `line` has the runs
+// that wait, in the order of rank and id.
 func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	for _, r := range s.sharing {
 		if p := r.share; p.Workflow != workflow || p.Key != key || r.head.State.Final() {

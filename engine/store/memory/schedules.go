@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// published is the part of a Store that keeps published workflows and their schedules. It implements
-// schedules.Store.
+// published is the part of a Store that keeps published workflows and their schedules. It
+// implements schedules.Store.
 type published struct {
 	*state
 	workflows map[string]schedules.Workflow

@@ -93,7 +93,8 @@ type run struct {
 	heir  status.RunID
 	rows  []row
 	share *share // limit that the run shares with other runs; nil = it has no limit
-	// workflow that the run has now, if it was moved to another definition; 0 = it has head.Workflow
+	// workflow that the run has now, if it was moved to another definition; 0 = it has
+	// head.Workflow
 	moved store.WorkflowID
 	nodes []store.NodeName // instances of the run's for_each steps
 	late  []store.LateReply

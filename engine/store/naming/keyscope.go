@@ -33,12 +33,12 @@ func (s Scope) String() string {
 // MaxRetain is the longest time for which KeyScope.Retain may keep a goal: 100 years.
 const MaxRetain = 100 * 365 * 24 * time.Hour
 
-// A KeyScope says how long a run holds its unique key. A run always holds its key while it is open or
-// needs a person.
+// A KeyScope says how long a run holds its unique key. A run always holds its key while it is open
+// or needs a person.
 type KeyScope struct {
 	Scope Scope
 	// Retain is how long a run with ScopeGoal holds its key after it has succeeded, in whole
-	// microseconds. 0 = until a person resets the goal.
+	// microseconds. 0 = until the goal is reset.
 	Retain time.Duration
 }
 
@@ -50,10 +50,10 @@ func (h KeyScope) Validate() error {
 	return nil
 }
 
-// Holds reports whether a run holds its unique key. The parameter `state` is the state of the run, and
-// the parameter `ended` is the time at which it ended. The parameter `reset` is true if a person has
-// reset the goal of the key after the run had reached it. A reset frees only the key of a run that has
-// ended.
+// Holds reports whether a run holds its unique key. The parameter `state` is the state of the run,
+// and the parameter `ended` is the time at which it ended. The parameter `reset` is true if the
+// goal of the key was reset after the run had reached this goal. A reset frees only the key of a
+// run that has ended.
 func (h KeyScope) Holds(state status.RunState, ended time.Time, reset bool, now time.Time) bool {
 	switch {
 	case !state.Final():
@@ -69,7 +69,8 @@ func (h KeyScope) Holds(state status.RunState, ended time.Time, reset bool, now 
 // ErrKey says that a text cannot be a unique key. Errors of Names.Validate about the key wrap it.
 var ErrKey = errors.New("not a valid unique key")
 
-// checkKey returns an error if a text cannot be a unique key. The text "" means that there is no key.
+// checkKey returns an error if a text cannot be a unique key. The text "" means that there is no
+// key.
 func checkKey(key string) error {
 	if len(key) > MaxKeyBytes {
 		return fmt.Errorf("engine: unique key of %d bytes exceeds %d: %w", len(key), MaxKeyBytes, ErrKey)

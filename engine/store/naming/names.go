@@ -24,12 +24,12 @@ type Names struct {
 	// Parent is the internal id of the run that starts this run; 0 = the run is no child run. A
 	// child run must have a Name.
 	Parent status.RunID
-	// From is the internal id of the ended run whose results this run takes over; 0 = none. The store
-	// accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a *HeirError,
-	// or ErrNoOrigin.
+	// From is the internal id of the ended run whose results this run takes over; 0 = none. The
+	// store accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a
+	// *HeirError, or ErrNoOrigin.
 	From status.RunID
-	// Trigger says what has started the run. It must be ByHand if both Name and Key are "": then the
-	// store keeps no row of names for the run (Kept), and so no Trigger.
+	// Trigger says what has started the run. It must be ByHand if both Name and Key are "": then
+	// the store keeps no row of names for the run (Kept), and so no Trigger.
 	Trigger Trigger
 }
 
@@ -51,8 +51,8 @@ func (n Names) Public(run status.RunID) string {
 func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
 // Validate returns an error if a store must refuse the names. A run's name must match
-// [A-Za-z0-9][A-Za-z0-9._:/-]* and must not be a RunName. A unique key may be any text without
-// control characters, of at most MaxKeyBytes bytes.
+// [A-Za-z0-9][A-Za-z0-9._:/-]* and must not have the form of the names that RunName returns. A
+// unique key may be any text without control characters, of at most MaxKeyBytes bytes.
 func (n Names) Validate() error {
 	_, given := ParseRunName(n.Name)
 	if err := checkKey(n.Key); err != nil {
@@ -95,8 +95,8 @@ func validName(s string) bool {
 }
 
 // CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can keep `s`
-// as text. Otherwise a text that an agent sends could make a commit fail, if the text is part of an
-// alert or of the name of an instance.
+// as text. Without this, a text of an agent could make a commit fail, because such a text may be
+// part of an alert or of the name of an instance.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

@@ -12,26 +12,29 @@ import (
 // open runs that hold a place. A run that ends is not counted any more, so there is no counter that
 // could become wrong.
 type Room struct {
-	Workflow string    // name of the workflow
-	Key      string    // "" = the workflow has one limit for all its runs
-	Limit    int32     // largest number of open runs that hold a place; at least 1
-	Rank     time.Time // the run with the earliest Rank is the first in line; if the Ranks are equal, the run with the smaller id
+	Workflow string // name of the workflow
+	Key      string // "" = the workflow has one limit for all its runs
+	Limit    int32  // largest number of open runs that hold a place; at least 1
+	// The run with the earliest Rank is the first in line. If the Ranks are equal, it is the run
+	// with the smaller id.
+	Rank time.Time
 }
 
 // ErrFull says that a run gets no place in its limit. Either the admitted runs use all places, or
 // the run is new and another run waits in line.
 var ErrFull = errors.New("engine: there is no room for another run")
 
-// ErrInboxFull says that the inbox of a run has no room for another message: it has as many messages as
-// the sender of the message allows, or more.
+// ErrInboxFull says that the inbox of a run cannot take a new message: the inbox already has as
+// many messages as the sender of the new message allows, or more.
 var ErrInboxFull = errors.New("engine: too many messages wait for the run already")
 
-// ErrInboxBytes is the ErrInboxFull of a message for which the inbox of a run has too many bytes: the data
-// of the messages that wait and the data of this message have more bytes together than the sender of the
-// message allows.
+// ErrInboxBytes says that the inbox of a run cannot take a new message because of its size. The
+// data of the new message and of all messages that wait have more bytes together than the sender of
+// the new message allows. ErrInboxBytes wraps ErrInboxFull.
 var ErrInboxBytes = fmt.Errorf("%w: they have too many bytes", ErrInboxFull)
 
-// ErrFree says that a run cannot wait for its unique key, because no run holds the key or waits for it.
+// ErrFree says that a run cannot wait for its unique key, because no run holds the key or waits for
+// it.
 var ErrFree = errors.New("engine: the unique key is free")
 
 // Validate returns an error if a store cannot keep the room.

@@ -1,8 +1,8 @@
 // Package notice is the role of a store that keeps notices: the states of runs that engines have to
 // announce.
 //
-// In: the states in store.Transition.Announce. Out: a list of notices. An engine marks a notice when
-// the engine has announced it. The package announces nothing itself.
+// In: the states in store.Transition.Announce. Out: a list of notices. An engine marks a notice
+// when the engine has announced it. The package announces nothing itself.
 package notice
 
 import (
@@ -37,8 +37,8 @@ type Kept struct {
 // notifications.
 type Keeper interface {
 	// Open returns notices that are not announced yet, ascending by run, row and state. It returns
-	// only notices that come after the parameter `after` in this order, and no more notices than the
-	// parameter `limit` says.
+	// only notices that come after the parameter `after` in this order, and no more notices than
+	// the parameter `limit` says.
 	Open(ctx context.Context, after Notice, limit int) ([]Notice, error)
 	// Announced marks notices as announced. It ignores notices that are marked already and notices
 	// that do not exist, such as notices of removed runs.
@@ -57,8 +57,8 @@ func Of(s store.Store) (role Keeper, ok bool) {
 }
 
 // Name returns the name of a notification of a notice. Each notify block that announces the state
-// has one notification. The parameter `k` is the number of the notification, from 0 on. The parameter
-// `run` is the public name of the announced run. The first notification has the name
+// has one notification. The parameter `k` is the number of the notification, from 0 on. The
+// parameter `run` is the public name of the announced run. The first notification has the name
 // RUN.notify.STATE.SEQ, and the second one has the name RUN.notify.STATE.SEQ.2. If the name is too
 // long, RUN is the name that naming.RunName computes from the id of the run.
 //
@@ -83,12 +83,12 @@ type Sent struct {
 	Notifications []store.RunRow
 }
 
-// Find returns the notices of a run, ascending by row and state, with their notifications. The function
-// `blocks` returns how many notify blocks announce a state. Find looks for that many notifications. Then
-// it looks for further notifications until one is missing, because the run may have been moved to a
-// definition with fewer blocks. So Find also finds a notification after one that retention has removed.
-// If `blocks` is nil, Find stops at the first missing notification. If the store has no role Keeper, Find
-// returns no notices.
+// Find returns the notices of a run, ascending by row and state, with their notifications. The
+// function `blocks` returns how many notify blocks announce a state. Find looks for that many
+// notifications, even if one of them is missing, because retention may have removed it. Then it
+// looks for further notifications until one is missing, because the run may have been moved to a
+// definition with fewer blocks. If `blocks` is nil, Find stops at the first missing notification.
+// If the store has no role Keeper, Find returns no notices.
 func Find(ctx context.Context, st store.Full, run store.RunRow, blocks func(state string) int) ([]Sent, error) {
 	keeper, ok := Of(st)
 	if !ok {
@@ -123,8 +123,9 @@ func Find(ctx context.Context, st store.Full, run store.RunRow, blocks func(stat
 }
 
 // Announces reports whether the runs of the workflow with this name are notifications: the name is
-// WORKFLOW.notify or WORKFLOW.notify.N. The engine makes such names. A person cannot give such a name,
-// because the name of a workflow in a file contains no dot, and no group has the name "notify".
+// WORKFLOW.notify or WORKFLOW.notify.N. The engine makes such names. A person cannot give such a
+// name, because the name of a workflow in a file contains no dot, and no group has the name
+// "notify".
 func Announces(workflow string) bool {
 	if before, number, ok := cutLast(workflow); ok && strings.Trim(number, "0123456789") == "" {
 		workflow = before

@@ -23,9 +23,10 @@ import (
 // otherwise the server would search it first.
 const (
 	// sessionSettings is an SQL expression that changes the settings of the session. It makes the
-	// server confirm commits only when they are durable. If synchronous_commit is already stricter,
-	// it stays. The expression also disables bitmap scans. A plain index scan marks the index
-	// entries of ended runs, and later scans skip the marked entries. A bitmap scan marks none.
+	// server confirm commits only when they are durable. If synchronous_commit has a stricter value
+	// already, it keeps this value. The expression also disables bitmap scans. A plain index scan
+	// marks the index entries of ended runs, and later scans skip the marked entries. A bitmap scan
+	// marks none.
 	sessionSettings = `pg_catalog.concat(
          CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local') THEN pg_catalog.set_config('synchronous_commit', 'on', false) END,
          pg_catalog.set_config('enable_bitmapscan', 'off', false),

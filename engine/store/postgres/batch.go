@@ -29,8 +29,8 @@ type batch struct {
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
 	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
-	// One more column for the rows of existing runs. A statement uses it only if `heard` or `consume`
-	// is true.
+	// One more column for the rows of existing runs. A statement uses it only if `heard` or
+	// `consume` is true.
 	oldHeard                                         array
 	nameRun, name, nameKey, nameOrigin               array
 	keyFlow, key, keyRun, keyScope                   array
@@ -38,8 +38,9 @@ type batch struct {
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
 	scratch                                          []byte
-	order                                            []*store.Transition // transitions that submit a run with a name or a key
-	sent                                             []any               // arguments of the statement
+	// transitions of new runs with a name or a key
+	order []*store.Transition
+	sent  []any // arguments of the statement
 }
 
 // fill encodes transitions into the arrays of the batch. It can be called again and again.
@@ -50,7 +51,7 @@ func (b *batch) fill(items []store.Transition) {
 	for i := range items {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
-		b.moves = b.moves || moves(t)
+		b.moves = b.moves || changesRun(t)
 		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0 || t.Post != nil || t.Moved != 0
 		b.heard = b.heard || t.Heard != nil
 		b.consume = b.consume || len(t.Consumed) > 0
@@ -108,8 +109,8 @@ func originOf(n *naming.Names) int64 {
 // microseconds. The statements split the number again.
 func keyScopeOf(h naming.KeyScope) int64 { return h.Retain.Microseconds()<<2 | int64(h.Scope) }
 
-// moves reports whether a transition changes the row of an existing run.
-func moves(t *store.Transition) bool {
+// changesRun reports whether a transition changes the row of an existing run.
+func changesRun(t *store.Transition) bool {
 	return t.Seq > 0 && (t.State != status.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero())
 }
 
@@ -154,7 +155,7 @@ func (b *batch) add(t *store.Transition) {
 		addState(&b.newState, t)
 		addOwner(&b.newOwner, t)
 		addCheck(&b.newCheck, t)
-	case moves(t):
+	case changesRun(t):
 		b.oldRun.int8(int64(t.Run))
 		b.oldAt.time(t.At)
 		b.oldSeq.int4(t.Seq)

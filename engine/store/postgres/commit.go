@@ -161,12 +161,12 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
 		s.ifNone, s.try = true, -1 // at once, send the statement that leaves out conflicting rows
-	case v == taken && c.w.batch.names && s.try < giveUp:
+	case v == taken && c.w.batch.names && s.try < maxTries:
 		// Another client has committed the same name or key first. Send again: the next statement
 		// sees the row of that client.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
-	case v == suspected && (c.any() || (c.cast || s.try >= giveUp) && c.w.takes(ctx)):
+	case v == suspected && (c.any() || (c.cast || s.try >= maxTries) && c.w.takes(ctx)):
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected:
 		// A single row has failed. Perhaps the server refuses all rows at present, so send the row
@@ -181,14 +181,14 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 }
 
 // unconnected handles a failure to connect (the parameter `err`). It returns nil if the caller must
-// try again, and otherwise the error that the caller must return. If `open` is true, an earlier
-// try may have committed the rows. The parameter `last` is the error of the earlier try; nil = none.
+// try again, and otherwise the error that the caller must return. If `open` is true, an earlier try
+// may have committed the rows. The parameter `last` is the error of the earlier try; nil = none.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
 		// The error of the earlier try says more than this failure to connect.
 		return w.interrupted(what, open, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
-	case !open && (try >= giveUp || !temporary(err)):
+	case !open && (try >= maxTries || !temporary(err)):
 		return wrap(what, err)
 	}
 	return nil
@@ -204,9 +204,10 @@ func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	return fmt.Errorf("%w (last: %w)", err, wrap(what, last))
 }
 
-// stuck logs why an operation has not ended yet. Only one of giveUp tries is logged.
+// stuck logs why an operation has not ended yet. It logs only the tries whose number is a multiple
+// of maxTries.
 func (w *Writer) stuck(what string, try int, open bool, err error) {
-	if try <= 0 || try%giveUp != 0 {
+	if try <= 0 || try%maxTries != 0 {
 		return
 	}
 	said := "the store cannot do it now, trying again"
@@ -324,9 +325,9 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 }
 
 // setOutcomes sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
-// results of the method `send`. The method `setOutcomes` returns ErrFenced if the engine was declared
-// dead and nothing is committed. If `open` is true, an earlier try may have committed these
-// transitions.
+// results of the method `send`. The method `setOutcomes` returns ErrFenced if the engine was
+// declared dead and nothing is committed. If `open` is true, an earlier try may have committed
+// these transitions.
 func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
@@ -365,9 +366,9 @@ func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool
 	return nil
 }
 
-// landed reports whether the transition with index i is committed. This must be the only
-// transition in the batch of the writer. The method `hasRow` asks the server until the server
-// answers. It returns an error if ctx ends or if the database has lost commits.
+// landed reports whether the transition with index i is committed. This must be the only transition
+// in the batch of the writer. The method `landed` asks the server again and again, until the server
+// answers. It returns an error if ctx ends, or if the database has lost commits.
 func (c *commit) landed(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
@@ -484,10 +485,11 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// commitSingly commits one submission or admission from the field `doubt` in a separate transaction, and
-// sets the outcome. If another run has the name, key or id of the submission, the transaction finds
-// that run. The method `commitSingly` returns an error if ctx has ended, if the database has lost commits,
-// or if the server cannot be reached and nothing of the batch is committed.
+// commitSingly commits one submission or admission from the field `doubt` in a separate
+// transaction, and sets the outcome. If another run has the name, key or id of the submission, the
+// transaction finds that run. The method `commitSingly` returns an error if ctx has ended, if the
+// database has lost commits, or if the server cannot be reached and nothing of the batch is
+// committed.
 func (c *commit) commitSingly(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
 	if s.t.Names != nil {
@@ -531,7 +533,7 @@ func (c *commit) commitSingly(ctx context.Context, i int) error {
 			}
 		case v == unknown:
 			open = true
-		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
+		case v == later, v == suspected && (try < maxTries || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < maxTries:
 		default:
 			c.out[i] = store.Outcome{Err: wrap("submit", err)}
 			return nil
@@ -541,7 +543,8 @@ func (c *commit) commitSingly(ctx context.Context, i int) error {
 	}
 }
 
-// needsTransaction reports whether a submission has conditions that the commit statement cannot check.
+// needsTransaction reports whether a submission has conditions that the commit statement cannot
+// check.
 func needsTransaction(t *store.Transition) bool {
 	return t.Room != nil || t.Replaces != nil || len(t.Checks) > 0 || t.Names.From != 0
 }

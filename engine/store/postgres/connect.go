@@ -35,16 +35,16 @@ UNION ALL SELECT 0 FROM engine.setting
 WHERE name = 'retained' AND value::int8 >= $1::int8 AND NOT EXISTS (SELECT FROM engine.run WHERE run_id = $1::int8)`
 )
 
-// A checked connection is a connection of the driver whose server was compared with the lineage. The
-// lineage says to which server the store wrote last.
+// A checked connection is a connection of the driver whose server was compared with the lineage.
+// The lineage says to which server the store wrote last.
 type checked struct {
 	wire
 	lineage *lineage
 	line    int64
 }
 
-// ResetSession is called before the pool uses the connection again. If the server has been
-// replaced, it returns driver.ErrBadConn, so that the pool closes the connection.
+// ResetSession is called before the pool uses the connection again. If the server was replaced,
+// ResetSession returns driver.ErrBadConn, so that the pool closes the connection.
 func (c *checked) ResetSession(ctx context.Context) error {
 	if c.lineage.stale(c.line) {
 		return driver.ErrBadConn

@@ -103,12 +103,12 @@ func (s *catalogue) workflowIDs(ctx context.Context, digest string) (map[string]
 	return ids, nil
 }
 
-// The method `known` adds a workflow of the database to the set s.flows. No method removes it again,
-// because the store never removes a workflow.
+// The method `known` adds a workflow of the database to the set s.flows. No method removes it
+// again, because the store never removes a workflow.
 func (s *catalogue) known(id store.WorkflowID) { s.flows.Store(id, true) }
 
-// knows reports whether the method `known` was called for a workflow. If not, the workflow may be
-// in the database or not.
+// knows reports whether the method `known` was called for a workflow. If the result is false, the
+// workflow may be in the database all the same.
 func (s *catalogue) knows(id store.WorkflowID) bool {
 	_, ok := s.flows.Load(id)
 	return ok

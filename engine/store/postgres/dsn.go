@@ -134,9 +134,9 @@ func (s source) unreachable(err error) error {
 }
 
 // A dialer opens TCP connections with short keep-alive intervals. If the server becomes
-// unreachable, an idle connection fails after about 11 seconds. With the default intervals it
-// would fail much later. The dialer calls the function `got` with each new connection; nil = it
-// calls nothing.
+// unreachable, an idle connection fails after about 11 seconds. With the default intervals it would
+// fail much later. The dialer calls the function `got` with each new connection, unless `got` is
+// nil.
 type dialer struct {
 	got func(net.Conn)
 }

@@ -43,8 +43,8 @@ func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.
 	return nil
 }
 
-// Suspects returns the number of deaths of each run, and whether an engine other than `self` has the
-// run in hand. The result leaves out runs without a death that no other engine has in hand.
+// Suspects returns the number of deaths of each run, and whether an engine other than `self` has
+// the run in hand. The result leaves out runs without a death that no other engine has in hand.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {
@@ -92,7 +92,8 @@ WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state A
 type notices struct{ *access }
 
 // Open returns notices that are not announced yet, ascending by run, row and state. It returns only
-// notices after the one in the parameter `after`, and at most as many as the parameter `limit` says.
+// notices after the one in the parameter `after`, and at most as many as the parameter `limit`
+// says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	rows, err := s.db.QueryContext(ctx, noticeOpen, limit, int64(after.Run), after.Seq, after.State)
 	if err != nil {

@@ -15,14 +15,16 @@ import (
 )
 
 const (
-	// messagePost inserts a message. If the run already has a message with the same text in the column
-	// `dedup`, messagePost returns the id of that message. It uses DO UPDATE, because with DO NOTHING
-	// it would not return a message that another session wrote meanwhile. If $7 is not 0, and the inbox
-	// has so many messages or more, messagePost returns no row. The same is true if $8 is not 0, and the
-	// data of the waiting messages and of this one have more bytes than $8. messagePost reads at most $7
-	// messages, and for their bytes only the length of their data, which PostgreSQL stores with the row.
-	// It takes no lock, so that sessions do not wait for each other: they may exceed both bounds by
-	// one message each.
+	// messagePost inserts a message. If the run already has a message with the same text in the
+	// column `dedup`, messagePost returns the id of that message. It uses DO UPDATE, because with
+	// DO NOTHING it would not return a message that another session wrote meanwhile. The parameters
+	// $7 and $8 are bounds of the inbox; 0 = no bound. messagePost does not add a new message, and
+	// returns no row, if the inbox has $7 messages or more. It reads no more than $7 messages to
+	// find this out. It also adds no message if the data of the waiting messages and of the new
+	// message have more than $8 bytes together. To count the bytes, messagePost reads only the
+	// length of each message's data, which PostgreSQL stores with the row. messagePost takes no
+	// lock, so that sessions do not wait for each other. So each session that posts at the same
+	// time may exceed the bounds by one message.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -51,10 +53,9 @@ type inbox struct {
 	*waker
 }
 
-// Post puts a message into its run's inbox. If the server's answer to COMMIT is lost, Post
-// asks the server whether the transaction was committed. So no message is stored twice.
-// Post returns ErrNotFound if there is no such run, ErrInboxFull if the inbox has Message.Most messages,
-// and ErrInboxBytes if it would have more than Message.MostBytes bytes.
+// Post puts a message into its run's inbox. If the server's answer to COMMIT is lost, Post asks the
+// server whether the transaction was committed. So no message is stored twice. For the errors, see
+// store.Inbox.
 func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -81,9 +82,9 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return store.MessageID(id), nil
 }
 
-// unposted returns the reason why messagePost has added no message. If an engine takes messages between
-// messagePost and unposted, unposted may return ErrInboxBytes where the number was the reason. Both say
-// that the inbox is full.
+// unposted returns the reason why messagePost has added no message. If an engine takes messages
+// between messagePost and unposted, unposted may return ErrInboxBytes although the number of
+// messages was the reason. Both errors say that the inbox is full.
 func (s *inbox) unposted(ctx context.Context, tx *sql.Tx, m store.Message) error {
 	var there, many bool
 	if err := tx.QueryRowContext(ctx, messageRun, int64(m.Run), int64(m.Most)).Scan(&there, &many); err != nil {
@@ -139,10 +140,10 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
 // once commits one transaction, and never commits it twice. The function `write` runs the
-// statements of the transaction and returns the transaction's id. If `write` returns an error,
-// the transaction is rolled back. If the answer to COMMIT is lost, the method asks the server
-// whether it has committed the transaction. After a temporary error it runs the transaction
-// again, but only if nothing was committed.
+// statements of the transaction and returns the transaction's id. If `write` returns an error, the
+// transaction is rolled back. If the answer to COMMIT is lost, the method asks the server whether
+// the transaction was committed. After a temporary error it runs the transaction again, but only if
+// nothing was committed.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {
 		if err := s.lineage.err(); err != nil {
@@ -169,7 +170,7 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, naming.ErrInboxFull) {
 			return err
 		}
-		if v := judge(err); ctx.Err() != nil || v != unknown && v != later || try >= giveUp {
+		if v := judge(err); ctx.Err() != nil || v != unknown && v != later || try >= maxTries {
 			return wrap(what, err)
 		}
 	}

@@ -60,8 +60,8 @@ func temporary(err error) bool {
 // errRefused says that the store refuses a submission because of its contents.
 var errRefused = errors.New("postgres: submission refused")
 
-// answers reports whether an error is the outcome of a transition. Any other error is a failure,
-// after which the transition may be tried again.
+// answers reports whether an error is the outcome of a transition. Any other error is a failure:
+// the transition may be tried again.
 func answers(err error) bool {
 	var refusal *admission.Error
 	if errors.As(err, &refusal) {

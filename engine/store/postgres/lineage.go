@@ -79,9 +79,9 @@ func (l *lineage) stale(line int64) bool {
 	return line < l.line
 }
 
-// reached returns the highest timeline seen so far, and the log position up to which
-// commits on it are confirmed. Call reached before you ask a server for the end of its log.
-// Otherwise commits of other connections in between make the log look too short.
+// reached returns the highest timeline seen so far, and the log position up to which commits on it
+// are confirmed. Call reached before you ask a server for the end of its log. If you call it later,
+// commits of other connections in between make the log look too short.
 func (l *lineage) reached() (line, known int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

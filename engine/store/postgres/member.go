@@ -47,9 +47,9 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 }
 
 // memberTick renews the lease of an engine and returns the work for the engine. It compares
-// next_check with a scalar subquery, which the server computes once. Without the subquery, the server
-// would compute clock_timestamp() for each row, and could not use it to limit an index scan. Then the
-// scan would read every open run of the owner.
+// next_check with a scalar subquery, which the server computes once. Without the subquery, the
+// server would compute clock_timestamp() for each row, and could not use it to limit an index scan.
+// Then the scan would read every open run of the owner.
 //
 // memberTick also returns a page of runs with waiting messages, after the run $4. The page
 // has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
@@ -57,8 +57,8 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // entry of the index. $6 is the same for the scan for runs without an owner (see queueHead).
 //
 // The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
-// The row 'notice' says that a state of a run waits to be announced. So an idle engine needs no other
-// statements to look for such work.
+// The row 'notice' says that a state of a run waits to be announced. So an idle engine needs no
+// other statements to look for such work.
 const (
 	memberTick = `
 WITH me AS (
@@ -147,8 +147,8 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	return t, nil
 }
 
-// waiting says whether a run may wait in line for a place, and whether a run may wait for its unique
-// key.
+// waiting says whether a run may wait in line for a place, and whether a run may wait for its
+// unique key.
 type waiting struct{ place, key bool }
 
 // tick runs memberTick or memberTickLine, and reads their result into `t` and `waits`. The results
@@ -337,8 +337,8 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 }
 
 // nextOfKeys adds to the tick t those runs of an engine that wait for a unique key, if the run that
-// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to t.Beaten.
-// It adds at most `most` runs.
+// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to
+// t.Beaten. It adds at most `most` runs.
 func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
 	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
 	if err != nil {

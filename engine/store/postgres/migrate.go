@@ -134,8 +134,8 @@ func connect(ctx context.Context, dsn string) (source, *sql.DB, error) {
 	return src, db, nil
 }
 
-// provider returns an object that runs the migrations. Each migration is one transaction.
-// Its search path is pg_catalog, pg_temp: see session.go.
+// provider returns an object that runs the migrations. Each migration is one transaction. The
+// search path of this transaction is pg_catalog, pg_temp: see access.go.
 func provider(db *sql.DB) (*goose.Provider, error) {
 	store, err := database.NewStore(database.DialectPostgres, versionTable)
 	if err != nil {

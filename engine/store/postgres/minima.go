@@ -29,8 +29,8 @@ type minima struct {
 	of map[store.EngineID]minimum
 }
 
-// The type minimum says where the next scan of one engine begins. It also holds the values from which
-// this is computed.
+// The type minimum says where the next scan of one engine begins. It also holds the values from
+// which this is computed.
 type minimum struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
@@ -56,8 +56,8 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 }
 
 // took computes when the next whole scan may be made. The parameter `d` is the duration of the scan
-// that has ended. The parameter `from` is what the method `next` returned for that scan. If `from` is
-// valid, that scan was not whole, and took does nothing.
+// that has ended. The parameter `from` is what the method `next` returned for that scan. If `from`
+// is valid, that scan was not whole, and took does nothing.
 func (l *minima) took(id store.EngineID, from sql.NullTime, d time.Duration) {
 	if from.Valid {
 		return
@@ -127,20 +127,21 @@ func (l *minima) forget(id store.EngineID) {
 }
 
 // A scan for runs without an owner visits the entries of all runs that were claimed before, until
-// vacuum removes them (see the comment on minimumTrail). So a scan does not begin at the first entry.
-// It begins at the earlier of two times: the next_check of the first run that the last scan found,
-// and headTrail before the last scan. Any engine or program may add runs to the queue, so the store
-// does not know which runs were added since then. But the next_check of a new run is at most 10
-// minutes before the time at which the run was accepted (with priority 100), and the commit follows
-// within the time that a statement may take. A run that an engine has given back may have an
-// earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if it
-// is slow (wholeShare).
+// vacuum removes them (see the comment on minimumTrail). So a scan does not begin at the first
+// entry. It begins at the earlier of two times: the next_check of the first run that the last scan
+// found, and headTrail before the last scan. Any engine or program may add runs to the queue, so
+// the store does not know which runs were added since then. But the next_check of a new run is at
+// most 10 minutes before the time at which the run was accepted (with priority 100), and the commit
+// follows within the time that a statement may take. A run that an engine has given back may have
+// an earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if
+// it is slow (wholeShare).
 //
-// While a transaction stays open for long, the entries of headTrail alone may be hundreds of thousands.
-// If headSlow scans over them, one after the other, take headCostly or longer, the next scans begin
-// where the last scan has found its first run. They do so until the costly scan has taken only a
-// twentieth of the time (wholeShare), or a scan finds no run. Meanwhile a new run waits if its
-// priority is higher than the priority of every run in the queue.
+// While a transaction stays open for long, headTrail alone may contain hundreds of thousands of
+// entries of claimed runs. If headSlow scans over all of headTrail, one after the other, take
+// headCostly or longer, the next scans begin later: at the first run that the scan before them has
+// found. They do so for wholeShare times as long as the last costly scan took, or until a scan
+// finds no run. During this time, a new run waits if its priority is higher than the priority of
+// every run in the queue.
 const (
 	headTrail  = 12 * time.Minute
 	headWhole  = 5 * time.Second
@@ -151,16 +152,17 @@ const (
 // A queueHead holds where the next scan for runs without an owner begins. Times of runs are by the
 // store's clock, and times of scans by this process's clock.
 type queueHead struct {
-	mu     sync.Mutex // protects the fields below
-	at     time.Time  // next_check at which the next scan begins; zero = at the first entry
-	whole  time.Time  // time of the next scan that begins at the first entry
-	near   time.Time  // next_check at which a scan begins before the time `costly`
-	costly time.Time  // time of the next scan that begins at the field `at`; in the past = the next scan
-	slow   int        // number of scans, one after the other, that began at the field `at` or before it and took long
+	mu    sync.Mutex // protects the fields below
+	at    time.Time  // next_check at which the next scan begins; zero = at the first entry
+	whole time.Time  // time of the next scan that begins at the first entry
+	near  time.Time  // last time before the next_check of the first run that the last scan found
+	// until this time, a scan begins at the field `near` if that is later than the field `at`
+	costly time.Time
+	slow   int // number of scans, one after the other, that began at the field `at` or before it and took long
 }
 
-// next returns the next_check at which the coming scan begins. If the result is not valid (NULL), the
-// scan reads the whole index. The parameter `now` is the time by this process's clock.
+// next returns the next_check at which the coming scan begins. If the result is not valid (NULL),
+// the scan reads the whole index. The parameter `now` is the time by this process's clock.
 func (q *queueHead) next(now time.Time) sql.NullTime {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -174,8 +176,8 @@ func (q *queueHead) next(now time.Time) sql.NullTime {
 }
 
 // scanned notes that a scan was committed. It began at the time `began` by this process's clock,
-// and at the time `at` by the store's clock, and it lasted for the time `took`. The parameter `found`
-// holds the runs that the scan found, sorted by next_check.
+// and at the time `at` by the store's clock, and it lasted for the time `took`. The parameter
+// `found` holds the runs that the scan found, sorted by next_check.
 func (q *queueHead) scanned(began time.Time, took time.Duration, from sql.NullTime, at time.Time, found []store.DueRun) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -38,9 +38,9 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
 	partitionAgain = `ROLLBACK TO SAVEPOINT change`
 )
 
-// Before the store drops a partition, it moves the rows of the remaining runs to another
-// partition. These constants say how many runs, rows and bytes it moves at most. A partition
-// with more of them is not dropped.
+// Before the store drops a partition, it moves the rows of the remaining runs to another partition.
+// These constants say how many runs, rows and bytes it moves at most. If it would have to move
+// more, it does not drop the partition.
 const (
 	maxMovedRuns  = 1000
 	maxMovedRows  = 100_000
@@ -60,8 +60,8 @@ const (
 	// a larger partition they would wait too long.
 	smallTail = 8 << 20
 	// firstWidth is the shortest time from now to the end of a large last partition. The method
-	// `limitTail` forbids runs after this end. So the store must create the next partition before the
-	// end. In this time it can try many times.
+	// `limitTail` forbids runs after this end. So the store must create the next partition before
+	// the end. In this time it can try many times.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the method `change` requests the lock that commits need,
 	// too. Each try waits up to 100 ms for the lock. The tries are a second apart.
@@ -274,11 +274,11 @@ func (s *retention) trustTail(ctx context.Context) error {
 // to do.
 var errOthers = errors.New("another session is at work on the journal's partitions")
 
-// change runs a transaction that changes partitions: first it calls the function `prepare`,
-// unless it is nil, and then the function `last`. If another session is in such a transaction,
-// change returns errOthers. The parameter `prepare` may take long. The function `last` requests
-// the lock that commits need, too. If it does not get the lock within 100 ms, change waits for
-// a second and calls the function `last` again. So commits do not wait long.
+// change runs a transaction that changes partitions: first it calls the function `prepare`, unless
+// `prepare` is nil, and then the function `last`. If another session is in such a transaction,
+// change returns errOthers. The function `prepare` may take long. The function `last` requests the
+// lock that commits need, too. If `last` does not get the lock within 100 ms, change waits for a
+// second and calls `last` again. So commits do not wait long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

@@ -243,9 +243,9 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'
        r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0), coalesce(n.parent, 0), coalesce(n.trigger, 0),
        coalesce((SELECT d.workflow_id FROM engine.run_moved d WHERE d.run_id = r.run_id), 0)
 FROM `
-	// runMovedDigest returns the digest of the definition that the run has now, if it was moved; NULL =
-	// the run has its first definition. It is a sub-select and no join, so that the server looks for
-	// moved runs only among the runs that a query returns.
+	// runMovedDigest returns the digest of the definition that the run has now, if it was moved;
+	// NULL = the run has its first definition. It is a sub-select and no join, so that the server
+	// looks for moved runs only among the runs that a query returns.
 	runMovedDigest = `(SELECT x.digest FROM engine.run_moved d JOIN engine.workflow x USING (workflow_id) WHERE d.run_id = r.run_id)`
 	runJoins       = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
@@ -253,8 +253,8 @@ LEFT JOIN engine.member m ON m.engine = r.owner`
 	runList    = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR coalesce(` + runMovedDigest + `, w.digest) = $3)
   AND r.created_at >= $4 AND r.run_id < $6 AND (pg_catalog.cardinality($7::int2[]) = 0 OR coalesce(n.trigger, 0) = ANY ($7)) ORDER BY r.run_id DESC LIMIT $5`
-	// runListOpen reads only the open runs, because usually most runs have ended. It joins
-	// other tables only for the runs that it returns. It looks for moved runs only if it must compare
+	// runListOpen reads only the open runs, because usually most runs have ended. It joins other
+	// tables only for the runs that it returns. It looks for moved runs only if it must compare
 	// digests.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
@@ -413,8 +413,8 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 const (
 	// snapshotKeep stores a snapshot if the engine has a fence row and owns the run, and if the
 	// journal has the last row that the snapshot covers. It locks the fence row, so that the engine
-	// cannot be declared dead meanwhile. The lock does not wait for commits, and no commit waits for
-	// it.
+	// cannot be declared dead meanwhile. The lock does not wait for commits, and no commit waits
+	// for it.
 	snapshotKeep = `
 WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 ORDER BY writer LIMIT 1 FOR KEY SHARE
@@ -428,9 +428,9 @@ SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM kept)`
 	snapshotDrop = `DELETE FROM engine.snapshot WHERE run_id = $1`
 	snapshotRuns = `SELECT run_id FROM engine.snapshot WHERE run_id = ANY ($1::int8[]) ORDER BY run_id`
 	// runLoadShort reads the head of a run, its snapshot, the last journal row that the snapshot
-	// covers (seq = next - 1), and all later rows. If there is no snapshot, it reads all rows. It is
-	// one statement, so that all are from the same moment. The snapshot is returned as a row with a
-	// negative seq, -next. So it is the first row of the result.
+	// covers (seq = next - 1), and all later rows. If there is no snapshot, it reads all rows. It
+	// is one statement, so that all are from the same moment. The snapshot is returned as a row
+	// with a negative seq, -next. So it is the first row of the result.
 	runLoadShort = `
 WITH s AS MATERIALIZED (SELECT next, data FROM engine.snapshot WHERE run_id = $1), j AS (
   SELECT -next AS seq, 'epoch'::timestamptz AS at, data FROM s

@@ -19,8 +19,9 @@ const (
 	lateOfRuns       = `SELECT run_id, node, call, outcome, data FROM engine.late_reply WHERE run_id = ANY ($1::int8[]) ORDER BY at, node, call, outcome`
 
 	// resealLock waits until no session changes the partitions of the journal, and prevents such
-	// changes until its own transaction ends. A session that changes partitions copies rows to another
-	// partition. If a row was replaced during the copying, the copy would have the old data.
+	// changes until its own transaction ends. A session that changes partitions copies rows to
+	// another partition. If a row was replaced during the copying, the copy would have the old
+	// data.
 	resealLock = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
 	resealRun  = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
 	// resealNext appends a row to the journal of a run, and does not change the row of the run
@@ -152,8 +153,8 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return nil
 }
 
-// reseal runs the statements that replace data of one run. The result `stale` is true if the run was
-// removed, or if its journal does not have the expected rows. Then the caller must roll back.
+// reseal runs the statements that replace data of one run. The result `stale` is true if the run
+// was removed, or if its journal does not have the expected rows. Then the caller must roll back.
 func reseal(ctx context.Context, tx *sql.Tx, d rekey.Resealed) (stale bool, err error) {
 	run := int64(d.Run)
 	if _, err := tx.ExecContext(ctx, resealLock); err != nil {

@@ -40,14 +40,15 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
 	// and the store's time. Both retentions are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
-	// retainRemove removes those locked runs that have no messages, no existing parent, and no reply
-	// that has waited for less than $2 microseconds. It also removes their names and keys. If a
-	// removed run still holds its key, or if an open run waits for the key, the row of the key stays,
-	// and gets the name, the state and the end of the removed run. If another session has locked the
-	// row of the key, the run stays, and a later call of Retain removes it.
+	// retainRemove removes those locked runs that have no messages, no existing parent, and no
+	// reply that has waited for less than $2 microseconds. It also removes their names and keys. If
+	// a removed run still holds its key, or if an open run waits for the key, the row of the key
+	// stays, and gets the name, the state and the end of the removed run. If another session has
+	// locked the row of the key, the run stays, and a later call of Retain removes it.
 	//
-	// It is a separate statement, because it must see messages that were posted before the runs were
-	// locked. A client that posts a message later waits for this transaction, and then finds no run.
+	// It is a separate statement, because it must see messages that were posted before the runs
+	// were locked. A client that posts a message later waits for this transaction, and then finds
+	// no run.
 	retainRemove = `
 WITH held AS MATERIALIZED (
   SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name,
@@ -74,8 +75,8 @@ WITH held AS MATERIALIZED (
   DELETE FROM engine.context c USING held h JOIN gone g USING (run_id) WHERE NOT h.stays AND c.workflow = h.workflow AND c.key = h.key RETURNING 1
 )
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
-	// retainGoals removes the rows of unique keys (engine.context) that stayed after their runs were
-	// removed, as soon as the runs do not hold the keys any more.
+	// retainGoals removes the rows of unique keys (engine.context) that stayed after their runs
+	// were removed, as soon as the runs do not hold the keys any more.
 	retainGoals = `
 DELETE FROM engine.context WHERE (workflow, key) IN (
   SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
@@ -162,7 +163,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if err != nil || latest.IsZero() {
 		return store.RetainStats{}, err
 	}
-	// Runs with greater ids were created at the time `latest` or later, so Retain does not remove them.
+	// Runs with greater ids were created at the time `latest` or later, so Retain does not remove
+	// them.
 	end := naming.FirstRunOf(latest) - 1
 	var (
 		stats store.RetainStats
@@ -284,8 +286,8 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 	}
 }
 
-// sweep removes the steps, moves, alerts, notices, replies, late replies, logs, snapshots, places and heirs of
-// removed runs. It does this only for runs with after < id <= last.
+// sweep removes the steps, moves, alerts, notices, replies, late replies, logs, snapshots, places
+// and heirs of removed runs. It does this only for runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainMoved, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs, retainNext} {
 		for {

@@ -6,10 +6,10 @@ package postgres
 // arrays, and perhaps old statistics that say that the table is small. Then it would scan
 // the whole table.
 //
-// The last statement of writerSession uses and frees one large block of memory. Afterwards
-// the server's memory allocator (glibc) keeps free memory up to twice that size. Otherwise
-// each statement would return its memory to the kernel and request it again. That takes a
-// sixteenth of a commit's CPU time.
+// The last statement of writerSession uses and frees one large block of memory. Afterwards the
+// server's memory allocator (glibc) keeps free memory up to twice that size. Without this, each
+// statement would return its memory to the kernel, and the next statement would request memory
+// again. That takes a sixteenth of a commit's CPU time.
 const writerSession = `
 SET default_transaction_isolation = 'read committed';
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -55,12 +55,13 @@ WITH own AS MATERIALIZED (
   RETURNING run_id
 )`
 	// nameOrigin computes two columns from the number that originOf returned: the id of the parent,
-	// and the kind of start. The kind 5 is naming.ByParent.
+	// and the trigger. The trigger 5 is naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
-	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not hold
-	// it any more (contextHeld). Otherwise the statement sets run_id to NULL, which the table
-	// forbids. Then nothing is committed. The same happens if the statement does not see the run that
-	// took the key last. That run was committed after the statement began, or retention removed it.
+	// commitKeyed gives keys to new runs. A key must be free: the run that took the key last must
+	// not hold the key any more (contextHeld). If the key is not free, the statement sets run_id to
+	// NULL, which the table forbids. Then the statement fails, and nothing is committed. The same
+	// happens if the statement does not see the run that took the key last, because that run was
+	// committed after the statement began, or because retention has removed that run.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -69,13 +70,14 @@ WITH own AS MATERIALIZED (
   ON CONFLICT (workflow, key) DO UPDATE SET run_id = CASE WHEN ` + contextFree + ` THEN excluded.run_id END, ` + contextTaken + `
   RETURNING 1
 )`
-	// contextHeld says whether the run `r` holds the unique key of `c`, a row of the table `context`
-	// (naming.KeyScope.Holds). The columns of `r` are NULL if the run does not exist any more.
+	// contextHeld says whether the run `r` holds the unique key of `c`, a row of the table
+	// `context` (naming.KeyScope.Holds). The columns of `r` are NULL if the run does not exist any
+	// more.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
 	// contextFree says whether the unique key of `c`, a row of the table `context`, is free; NULL =
-	// the run that took the key does not exist any more. If a run waits for the key, the key is free
-	// only if the statement sees that this run has ended.
+	// the run that took the key does not exist any more. If a run waits for the key, the key is
+	// free only if the statement sees that this run has ended.
 	contextFree = `(SELECT NOT ` + contextHeld + ` AND (c.next_run IS NULL OR EXISTS (SELECT FROM engine.run w WHERE w.run_id = c.next_run AND w.state >= 10 OFFSET 0))
     FROM engine.run r WHERE r.run_id = c.run_id)`
 	// contextTaken sets the columns of the row of a key when another run takes the key.
@@ -85,9 +87,9 @@ WITH own AS MATERIALIZED (
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// commitFresh is part of the forms whose names end in IfNone: they leave out conflicting rows. Its
-	// subquery `fresh` selects the new runs whose name and id are unused and whose key no other run
-	// holds. If another transaction commits a run with the same name, key or id meanwhile, the
+	// commitFresh is part of the forms whose names end in IfNone: they leave out conflicting rows.
+	// Its subquery `fresh` selects the new runs whose name and id are unused and whose key no other
+	// run holds. If another transaction commits a run with the same name, key or id meanwhile, the
 	// statement fails. When the statement is sent again, it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
@@ -111,10 +113,11 @@ WITH own AS MATERIALIZED (
   FROM own, (SELECT pg_catalog.count(*) FROM begun) first, ` + commitRows + `
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
-	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of
-	// existing runs. A transition that does not change the row of its run has no element in the arrays
-	// of these two parts. In the forms whose names end in IfNone, the parts end with createdLanded and
-	// changedLanded. Then they leave out each run whose journal row the same statement has left out.
+	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of existing
+	// runs. A transition that does not change the row of its run has no element in the arrays of
+	// these two parts. In the forms whose names end in IfNone, the parts end with createdLanded and
+	// changedLanded. Then they leave out each run whose journal row the same statement has left
+	// out.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
@@ -176,17 +179,17 @@ WITH own AS MATERIALIZED (
   WHERE a.kind = '` + movedKind + `'
   ON CONFLICT (run_id) DO UPDATE SET workflow_id = excluded.workflow_id
 )`
-	// movedKind marks runs that are moved to another definition in the arrays of alerts. The column `n`
-	// is the id of the workflow that the run has now. A transition has at most one such row.
+	// movedKind marks runs that are moved to another definition in the arrays of alerts. The column
+	// `n` is the id of the workflow that the run has now. A transition has at most one such row.
 	movedKind = "#moved"
 	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` counts the
-	// replies of the transition from 1, `step` is the state, `code` is the sink, and `message` is the
-	// correlation id. The numbers of all replies of a run have no gaps: earlier commits have already
-	// numbered the earlier replies, and only one engine can write the next row of the run.
+	// replies of the transition from 1, `step` is the state, `code` is the sink, and `message` is
+	// the correlation id. The numbers of all replies of a run have no gaps: earlier commits have
+	// already numbered the earlier replies, and only one engine can write the next row of the run.
 	replyKind = "#reply"
-	// noticeKind marks the notices in the arrays of alerts. For a notice, the column `n` is the number
-	// of the journal row, and `step` is the state. Notices use these arrays, so that the commit
-	// statement needs no further arguments for them.
+	// noticeKind marks the notices in the arrays of alerts. For a notice, the column `n` is the
+	// number of the journal row, and `step` is the state. Notices use these arrays, so that the
+	// commit statement needs no further arguments for them.
 	noticeKind     = "#notice"
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
@@ -211,10 +214,10 @@ SELECT o.alive, CASE WHEN c.n < (SELECT pg_catalog.count(*) FROM pg_catalog.unne
 FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(*) AS n, pg_catalog.array_agg(run_id) AS ids FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 )
 
-// runGone is a text that is not a number. If a statement casts it to a number, the server
-// fails with an error that contains this text. The statements append another text, which
-// the server knows only when it executes the statement. Otherwise the server would fail
-// when it makes the plan.
+// runGone is a text that is not a number. If a statement casts it to a number, the server fails
+// with an error that contains this text. The statements append another text, which the server knows
+// only when it executes the statement. Without this other text, the server would fail already when
+// it makes the plan.
 const runGone = "this run is gone"
 
 // The forms of the commit statement. The method batch.shape selects a form with only those
@@ -267,8 +270,8 @@ WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
 INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
 	// contextHolder describes the run that took a key last: its name, whether retention has removed
-	// it, whether it holds the key, and whether it is open. It also returns the id and the name of the
-	// open run that waits for the key; 0 = none.
+	// it, whether it holds the key, and whether it is open. It also returns the id and the name of
+	// the open run that waits for the key; 0 = none.
 	contextHolder = `
 SELECT coalesce(n.name, c.run, ''), r.run_id IS NULL, ` + contextHeld + `, coalesce(r.state < 10, false), coalesce(w.run_id, 0), coalesce(w.name, '')
 FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name n USING (run_id)

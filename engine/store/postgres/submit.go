@@ -132,11 +132,11 @@ const checkLock = `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextex
 
 // checked runs the checks of the submission, unless the run is in the store already. A run that was
 // accepted is not checked again: a check could refuse it now, because rows have changed since. If
-// an earlier try has committed this submission, the result `mine` is true. If another submission has
-// committed the run, the error is ErrExists.
+// an earlier try has committed this submission, the result `mine` is true. If another submission
+// has committed the run, the error is ErrExists.
 //
-// First, checked waits for the lock of checkLock. An earlier try whose answer was lost may hold this
-// lock until its transaction ends.
+// First, checked waits for the lock of checkLock. An earlier try whose answer was lost may hold
+// this lock until its transaction ends.
 func (s *submission) checked(ctx context.Context) (mine bool, err error) {
 	if len(s.t.Checks) == 0 {
 		return false, nil
@@ -176,7 +176,8 @@ func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	return err
 }
 
-// writer returns the token of the journal row with the run and seq of s.t; 0 = there is no such row.
+// writer returns the token of the journal row with the run and seq of s.t; 0 = there is no such
+// row.
 func (s *submission) writer(ctx context.Context) (int64, error) {
 	var run, token int64
 	s.w.batch.fill([]store.Transition{s.t})
@@ -187,14 +188,14 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey gives the key to the run of the submission, unless another run holds the key or waits
-// for it. In that case it sets `sub` to the other run and returns true. The new run takes the key
-// even if it is held by the run whose results the new run takes over (Names.From). If the
-// submission replaces other runs, claimKey only sets the field `over`, and the method `replace`
-// does the rest. The first statement locks the row of the key, and may have to wait for the lock.
-// It does not see what other transactions commit during this wait, but the second statement does.
-// So only the second statement reads the states of the other runs. A run that does not exist any
-// more holds its key only if the row of the key says so.
+// claimKey gives the unique key to the run of the submission. But if another run holds the key or
+// waits for it, claimKey sets `sub` to that run and returns true. There is one exception: if the
+// holder is the run whose results the new run takes over (Names.From), the new run takes the key.
+// If the submission replaces other runs, claimKey only sets the field `over`, and the method
+// `replace` does the rest. The first statement locks the row of the key, and may have to wait for
+// the lock. It does not see what other transactions commit during this wait, but the second
+// statement does. So only the second statement reads the states of the other runs. A run that does
+// not exist any more holds its key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	s.over = replaced{}
@@ -237,14 +238,14 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 }
 
 const (
-	// keyAwait makes the run $3 the one that waits for a unique key, if the run $6 is open. It locks the
-	// row of the run $6, so that this run cannot end before the transaction has ended.
+	// keyAwait makes the run $3 the one that waits for a unique key, if the run $6 is open. It
+	// locks the row of the run $6, so that this run cannot end before the transaction has ended.
 	keyAwait = `
 WITH open AS MATERIALIZED (SELECT 1 FROM engine.run WHERE run_id = $6 AND state < 10 FOR SHARE)
 UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) FROM open WHERE workflow = $1 AND key = $2`
-	// keyCancel puts a message into the inbox of each of the runs $1 and $2, but not if that run has
-	// ended or is being undone. An inbox that already has a message with the same text in the column
-	// `dedup` gets no other message.
+	// keyCancel puts a message into the inbox of each of the runs $1 and $2, but not if that run
+	// has ended or is being undone. An inbox that already has a message with the same text in the
+	// column `dedup` gets no other message.
 	keyCancel = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -262,14 +263,16 @@ UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_r
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
 )
 
-// replace makes the run of the submission the one that waits for its unique key, and posts the message
-// of the submission to the open runs that it replaces. It does nothing if the submission replaces no run.
+// replace makes the run of the submission the one that waits for its unique key, and posts the
+// message of the submission to the open runs that it replaces. It does nothing if the submission
+// replaces no run.
 //
-// claimKey does not lock the run that has the key. So this run may succeed after claimKey has read its
-// state. Then the goal is reached, and no submission may begin to wait for the key. Therefore the last
-// statement of the transaction checks that the run is open, and locks its row until the COMMIT. The lock
-// comes last, because the commits of the run's owner wait for it. If the run has ended, replace calls
-// claimKey again. If another run holds the key now, replace sets `sub` to that run and returns true.
+// claimKey does not lock the run that has the key. So this run may succeed after claimKey has read
+// its state. Then the goal is reached, and no submission may begin to wait for the key. Therefore
+// the last statement of the transaction checks that the run is open, and locks its row until the
+// COMMIT. The lock comes last, because the commits of the run's owner wait for it. If the run has
+// ended, replace calls claimKey again. If another run holds the key now, replace sets `sub` to that
+// run and returns true.
 func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n, m := s.t.Names, s.t.Replaces
 	for s.over.open != 0 {
@@ -290,9 +293,10 @@ func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bo
 	return false, nil
 }
 
-// takeKey gives the run of an admission the unique key for which it waits. It returns naming.ErrFull if
-// the key is not free, or if a newer run waits for it. The result `keyed` is false if the run has no
-// unique key. Only the statement after the lock reads the state of the run that had the key.
+// takeKey gives the run of an admission the unique key for which it waits. It returns
+// naming.ErrFull if the key is not free, or if a newer run waits for it. The result `keyed` is
+// false if the run has no unique key. The state of the run that had the key is read only after the
+// lock, for the reason that the comment of claimKey gives.
 func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 	var (
 		workflow, key, name, waiter string
@@ -329,9 +333,9 @@ var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 
 // room locks the limit of the transition's run, and writes the row of the run in the table `place`.
 // If the transition admits the run, the run takes a place. If no place is free, room returns
-// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If the
-// transition admits a run that waits for its unique key, the run also takes the key. room does nothing
-// if the transition does not concern a limit or a key.
+// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If
+// the transition admits a run that waits for its unique key, the run also takes the key. room does
+// nothing if the transition does not concern a limit or a key.
 func (s *submission) room(ctx context.Context) error {
 	t, conn := &s.t, s.w.conn
 	var r naming.Room
@@ -425,18 +429,19 @@ func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fence
 }
 
 const (
-	// heirClaim makes the run $2 the heir of the run $1, and returns the heir. If the run has an heir
-	// already, the statement waits until the transaction of that heir has ended, and returns that heir.
-	// It returns no row if the run $1 does not exist or has not ended. It locks the row of the run, so
-	// that retention does not remove the run meanwhile.
+	// heirClaim makes the run $2 the heir of the run $1, and returns the heir. If the run $1 has an
+	// heir already, the statement waits until the transaction of that heir has ended, and returns
+	// that heir. It returns no row if the run $1 does not exist or has not ended. It locks the row
+	// of the run $1, so that retention does not remove this run meanwhile.
 	heirClaim = `
 INSERT INTO engine.heir AS h (run_id, heir) SELECT r.run_id, $2::int8 FROM engine.run r WHERE r.run_id = $1 AND r.state >= 10 FOR KEY SHARE OF r
 ON CONFLICT (run_id) DO UPDATE SET heir = h.heir RETURNING h.heir`
 	heirOf = `SELECT heir FROM engine.heir WHERE run_id = $1`
 )
 
-// inherit makes the run of the submission the heir of the run whose results it takes over. It returns
-// a *naming.HeirError if that run has another heir, and naming.ErrNoOrigin if that run does not exist.
+// inherit makes the run of the submission the heir of the run whose results it takes over. It
+// returns a *naming.HeirError if that run has another heir, and naming.ErrNoOrigin if that run does
+// not exist.
 func (s *submission) inherit(ctx context.Context) error {
 	from := s.t.Names.From
 	var heir int64

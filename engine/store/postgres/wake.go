@@ -21,19 +21,19 @@ const (
 	wakeEvery = 5 * time.Minute
 )
 
-// A bell limits how often a store sends a notification. A store may send the first
-// notification at once. The bell merges all notifications of the next 100 ms into one,
-// which the store sends at the end of this pause.
+// A bell limits how often a store sends a NOTIFY. The store may send the first NOTIFY at once. Then
+// there is a pause of 100 ms. The bell merges all NOTIFYs that the store would send in this pause
+// into one, which the store sends at the end of the pause.
 type bell struct {
 	mu     sync.Mutex // protects the fields below
-	next   time.Time  // time from which the next notification may be sent at once
+	next   time.Time  // time from which the next NOTIFY may be sent at once
 	late   *time.Timer
 	closed bool
 
 	once sync.Once
-	ctx  context.Context // context in which notifications are sent; it ends when the bell is closed
+	ctx  context.Context // context in which NOTIFYs are sent; it ends when the bell is closed
 	end  context.CancelFunc
-	work sync.WaitGroup // notifications in progress
+	work sync.WaitGroup // goroutines of the method `background` that have not ended
 }
 
 // open creates the context of the bell. It does this only in the first call.
@@ -52,9 +52,9 @@ func (b *bell) background(fn func(context.Context)) {
 	}
 }
 
-// ring returns true if the caller should send a notification now. If it returns false, the
-// bell calls the given function when the pause is over. It calls the function only once, even
-// if ring was called several times. A closed bell does not call it.
+// ring returns true if the caller should send a NOTIFY now. If ring returns false, the bell calls
+// the function `after` when the pause is over. It calls this function only once in a pause, even if
+// ring was called several times. A closed bell does not call the function.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,8 +74,8 @@ func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	return true
 }
 
-// close cancels the notifications in progress and waits until they have ended. A closed
-// bell sends no more notifications.
+// close ends the context of the goroutines of the method `background`, and waits until these
+// goroutines have ended. A closed bell starts no more of them.
 func (b *bell) close() {
 	b.open()
 	b.mu.Lock()
@@ -101,8 +101,9 @@ func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate sends one notification for all transactions that sent none because of the bell's
-// pause. It only logs an error: without the hint, engines find the work at their next tick.
+// notifyLate sends one NOTIFY for all transactions that sent none because of the bell's pause. It
+// logs an error, and does not return it: without the hint, engines find the work at their next
+// tick.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -111,11 +112,10 @@ func (s *waker) notifyLate(ctx context.Context) {
 	}
 }
 
-// Wakes returns a channel that receives a hint when a message was posted, when a run
-// without an owner was submitted, when an engine left, and when hints may have been missed.
-// Behind a pooler in transaction mode the channel receives no hints. Wakes probes its
-// connection regularly, because a connection may break without an error. Then it opens a
-// new connection.
+// Wakes returns a channel that receives a hint when a message was posted, when a run without an
+// owner was submitted, when an engine left, and when hints may have been missed. Behind a pooler in
+// transaction mode the channel receives no hints. Wakes probes its connection regularly, because a
+// connection may break without an error. If the connection is broken, Wakes opens a new one.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {
@@ -139,9 +139,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// listen opens a connection and sends a hint for each notification that arrives on it. It
-// returns when the connection breaks or ctx ends. The result `worked` is true if LISTEN
-// succeeded.
+// listen opens a connection, and sends a hint for each NOTIFY that arrives on this connection. It
+// returns when the connection breaks or ctx ends. The result `worked` is true if LISTEN succeeded.
 func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
 	type dialled struct {
 		conn *pq.ListenerConn
@@ -172,7 +171,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	if err := ask(ctx, c, wakeListen, s.probe); err != nil {
 		return false, err
 	}
-	hint(hints) // there may have been notifications before LISTEN
+	hint(hints) // there may have been a NOTIFY before LISTEN
 	probe := time.NewTicker(s.probeEvery)
 	defer probe.Stop()
 	for {
@@ -193,9 +192,9 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 }
 
-// ask runs a statement on a listening connection. The parameter `patience` is how long ask waits for
-// the answer. Then it closes the connection and returns an error: the server may be unreachable,
-// although the connection reports no error.
+// ask runs a statement on a listening connection. The parameter `patience` is how long ask waits
+// for the answer. If no answer comes in this time, ask closes the connection and returns an error:
+// the server may be unreachable, although the connection reports no error.
 func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

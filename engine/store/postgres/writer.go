@@ -21,8 +21,8 @@ import (
 // waits so long only if the network has failed.
 const answerLimit = 15 * time.Second
 
-// A Writer commits transitions through its own connection. When its fence row is removed,
-// it cannot commit any more.
+// A Writer commits transitions through its own connection. When the fence row of the Writer is
+// removed, the Writer cannot commit any more.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -187,10 +187,10 @@ func (w *Writer) cut() {
 	}
 }
 
-// answered calls fn, which waits for an answer of the server. When ctx ends, or after
-// answerLimit, it closes the socket, and then fn fails. The context that fn gets cannot be
-// cancelled. With a context that can be cancelled, the driver would use a goroutine for
-// each call, and a second connection to cancel the statement.
+// answered calls fn, which waits for an answer of the server. When ctx ends, or after answerLimit,
+// answered closes the socket, and then fn fails. The context that fn gets cannot be cancelled. With
+// a context that can be cancelled, the driver would use a goroutine for each call, and a second
+// connection to cancel the statement.
 func (w *Writer) answered(ctx context.Context, fn func(ctx context.Context) error) error {
 	defer context.AfterFunc(ctx, w.cut)()
 	defer time.AfterFunc(answerLimit, w.cut).Stop()
@@ -236,16 +236,16 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 	return err
 }
 
-// token returns a new token for a commit. The journal rows of the commit contain the token. So after
-// a lost answer, the writer can recognize its rows. A token consists of the engine's number and the
-// number of the store's tokens so far.
+// token returns a new token for a commit. The journal rows of the commit contain the token. So
+// after a lost answer, the writer can recognize its rows. A token consists of the engine's number
+// and the number of the store's tokens so far.
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }
 
-// giveUp is how many times an operation is repeated before its error is returned. The
+// maxTries is how many times an operation is repeated before its error is returned. The
 // method `stuck` logs an operation after the same number of tries.
-const giveUp = 5
+const maxTries = 5
 
 // backoff waits before the n-th repetition, or until ctx ends.
 func backoff(ctx context.Context, n int) error {

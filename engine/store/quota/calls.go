@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A CallRow is a stored row: it says how many calls count against a limit until a time. The function
-// Calls returns the new content of rows: the store replaces the row that has the same Until. If the
-// field Calls is 0, the store removes the row.
+// A CallRow is a stored row. It says how many calls count against a limit until a certain time. The
+// function Calls returns rows with new content: each of them replaces the stored row that has the
+// same Until. If the field Calls of the new row is 0, the store removes the stored row.
 type CallRow struct {
 	Until time.Time // store time at which the row expires
 	Calls int
@@ -65,8 +65,8 @@ func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant
 	return changes, grant
 }
 
-// wait returns how long it takes until the next call may be free. The parameter `free` is the number
-// of calls that are free now. It is negative if the limit has become smaller.
+// wait returns how long it takes until the next call may be free. The parameter `free` is the
+// number of calls that are free now. It is negative if the limit has become smaller.
 func wait(counted map[int64]int, ask CallAsk, free int, now time.Time) time.Duration {
 	var ends []int64
 	for end, n := range counted {

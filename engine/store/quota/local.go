@@ -17,7 +17,7 @@ type Table struct {
 	calls map[string]map[int64]CallRow          // rows of each limit, by CallRow.Until in microseconds
 }
 
-// ShareSlots answers a SlotAsk at the given store time.
+// ShareSlots answers a SlotAsk. The parameter `now` is the store time.
 func (t *Table) ShareSlots(engine store.EngineID, ask SlotAsk, now time.Time) SlotShare {
 	rows := t.slots[ask.Limit]
 	row, keep, share := Slots(slices.Collect(maps.Values(rows)), engine, ask, now)
@@ -35,7 +35,7 @@ func (t *Table) ShareSlots(engine store.EngineID, ask SlotAsk, now time.Time) Sl
 	return share
 }
 
-// TakeCalls answers a CallAsk at the given store time.
+// TakeCalls answers a CallAsk. The parameter `now` is the store time.
 func (t *Table) TakeCalls(ask CallAsk, now time.Time) CallGrant {
 	rows := t.calls[ask.Limit]
 	changes, grant := Calls(slices.Collect(maps.Values(rows)), ask, now)
@@ -56,8 +56,9 @@ func (t *Table) TakeCalls(ask CallAsk, now time.Time) CallGrant {
 	return grant
 }
 
-// A Local is the Sharer of an engine whose store does not have this role. It keeps the rows in
-// memory and does not know other engines. Its methods return no errors. NewLocal makes a Local.
+// A Local is the Sharer of an engine whose store does not have the role Sharer. A Local keeps the
+// rows in memory and does not know other engines. Its methods return no errors. NewLocal makes a
+// Local.
 type Local struct {
 	mu    sync.Mutex // protects the field below
 	table Table

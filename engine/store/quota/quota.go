@@ -33,14 +33,15 @@ type Sharer interface {
 type SlotAsk struct {
 	Limit string // name of the limit
 	Most  int    // the largest number of slots for all engines together, at least 1
-	// Reserve is how many of its slots the engine keeps in any case, because its calls may use them. If
-	// the engine's row in the store has fewer slots, the engine keeps only the slots of this row.
+	// Reserve is how many of its slots the engine keeps in any case, because its calls may use
+	// them. If the engine's row in the store has fewer slots, the engine keeps only the slots of
+	// this row.
 	Reserve int
 	Want    int // slots for which the engine has work; at least the slots in use
 	// Keep is how long the engine may start calls after the answer, without asking again.
 	Keep time.Duration
-	// Linger is the longest time that one of these calls may take. So the slots of a dead engine
-	// are free again after Keep plus Linger since its last SlotAsk.
+	// Linger is the longest time that one call may take. So the slots of a dead engine are free
+	// again after Keep plus Linger since its last SlotAsk.
 	Linger time.Duration
 }
 

@@ -27,9 +27,9 @@ const Turn = time.Second
 // once a second. So 5 seconds after its end, a dead engine takes no further slots from others.
 const wantFor = 5 * time.Second
 
-// Slots computes the answer to a SlotAsk. The parameter `rows` holds all rows of the limit, also rows
-// whose time has passed. Slots returns the new row of the engine. If `keep` is false, the store
-// removes the engine's row.
+// Slots computes the answer to a SlotAsk. The parameter `rows` holds all rows of the limit, also
+// rows whose time has passed. Slots returns the new row of the engine. If `keep` is false, the
+// store removes the engine's row.
 func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (row SlotRow, keep bool, share SlotShare) {
 	row = SlotRow{Engine: engine, Most: ask.Most, Want: max(ask.Want, 0), Seen: now, Until: now.Add(ask.Keep + ask.Linger)}
 	most, claimed, taken := ask.Most, 0, 0
@@ -63,7 +63,9 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	free := max(0, most-taken-reserve)
 	row.Slots = reserve
 	share.Fair = fair(append(others, row), row, most, now)
-	if row.Want > 0 { // the engine also gets half of the slots that no engine wants, so that it need not ask for each call
+	// The engine also gets half of the slots that no engine wants, so that it need not ask for each
+	// call.
+	if row.Want > 0 {
 		share.Fair += max(0, most-claimed-max(row.Want, reserve)) / 2
 	}
 	row.Slots = max(reserve, min(share.Fair, reserve+free))
@@ -74,12 +76,12 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	return row, row.Slots > 0 || row.Want > 0, share
 }
 
-// fair returns the part of one engine when the engines divide the slots. The parameter `self` is the
-// row of this engine. The parameter `most` is the number of all slots. An engine that wants no more
-// than an equal part gets what it wants. The others get equal parts of the rest. The remainder goes
-// to some of them, one slot each: first to engines that have had a slot of the remainder for less
-// than Turn, then to engines without such a slot, then to the others. Among equals, the engine comes
-// first that has got no new slot for the longest time.
+// fair returns the part of one engine when the engines divide the slots. The parameter `self` is
+// the row of this engine. The parameter `most` is the number of all slots. An engine that wants no
+// more than an equal part gets what it wants. The others get equal parts of the rest. The remainder
+// goes to some of them, one slot each: first to engines that have had a slot of the remainder for
+// less than Turn, then to engines without such a slot, then to the others. Among equals, the engine
+// comes first that has got no new slot for the longest time.
 //
 // Example: 7 slots, and three engines that want 1, 5 and 5. They get 1, 3 and 3. With 8 slots they
 // get 1, 4 and 3, and after Turn 1, 3 and 4.

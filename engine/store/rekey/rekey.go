@@ -48,13 +48,16 @@ type Resealed struct {
 	// Next is the number of the row that Reseal appends. The row changes nothing else of the
 	// run. If Rows is empty, Reseal appends no row.
 	Next     int32
-	At       time.Time         // time of the row that Reseal appends, in whole microseconds
-	Data     []byte            // data of the row that Reseal appends
-	Messages []store.Message   // messages to replace; only ID and Data are used
-	Late     []store.LateReply // late replies to replace, each by its Node, Call and Outcome; of the rest, only Data is used
+	At       time.Time       // time of the row that Reseal appends, in whole microseconds
+	Data     []byte          // data of the row that Reseal appends
+	Messages []store.Message // messages to replace; only ID and Data are used
+	// Late holds the late replies to replace. The fields Node, Call and Outcome say which late
+	// reply is replaced. Of the other fields, only Data is used.
+	Late []store.LateReply
 }
 
-// Of returns the optional role Resealer of the store s. If s does not have this role, `ok` is false.
+// Of returns the optional role Resealer of the store s. If s does not have this role, `ok` is
+// false.
 func Of(s store.Store) (role Resealer, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

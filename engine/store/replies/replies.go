@@ -1,9 +1,9 @@
 // Package replies is the role of a store that keeps the replies of runs: the outbox.
 //
 // In: the replies in store.Transition.Post. A store writes them in the same commit as the journal
-// row that causes them. Out: the replies that wait for their sink, in order. A sink is a queue of the
-// store, which its consumer empties, or a webhook, to which engines send. The package sends nothing
-// itself.
+// row that causes them. Out: the replies that wait for their sink, in order. A sink is a queue of
+// the store, a webhook, or an action of an agent. The consumer of a queue takes the replies from
+// the store. To all other sinks, engines send the replies. The package sends nothing itself.
 package replies
 
 import (
@@ -43,9 +43,9 @@ type Lag struct {
 	Oldest  time.Time // time of the oldest reply that waits
 }
 
-// KeepFor is how long retention keeps a run because one of its replies waits for a sink. The time counts
-// from the reply. So a sink that is down for some days loses nothing, and a sink that never answers
-// does not keep runs for ever.
+// KeepFor is how long retention keeps a run because one of its replies waits for a sink. The time
+// counts from the reply. So a sink that is down for some days loses nothing, and a sink that never
+// answers does not keep runs for ever.
 const KeepFor = 7 * 24 * time.Hour
 
 // LagLimit is the largest number of replies that Lag counts for one sink. MaxSinks is the largest
@@ -61,34 +61,34 @@ func Kind(sink string) string {
 	return kind
 }
 
-// An Outbox keeps replies. The store does not remove a run that has a reply which is not done and
-// younger than KeepFor. A run's replies are delivered in the order of their numbers: a reply is
-// claimed or taken only when the one before it is done.
+// An Outbox keeps replies. The store does not remove a run while one of the run's replies is not
+// done and is younger than KeepFor. A run's replies are delivered in the order of their numbers: a
+// reply is claimed or taken only when the one before it is done.
 type Outbox interface {
-	// Take returns the next reply of each run that has a reply for the sink, and marks it as done. It
-	// returns no more replies than the parameter `limit` says.
+	// Take returns the next reply of each run that has a reply for the sink, and marks it as done.
+	// It returns no more replies than the parameter `limit` says.
 	Take(ctx context.Context, sink string, limit int) ([]Reply, error)
 	// Waiting returns replies for the sink that are not done, and changes nothing.
 	Waiting(ctx context.Context, sink string, limit int) ([]Reply, error)
 	// Due returns the names of sinks that have a reply which an engine may claim now, in ascending
-	// order. It returns only names greater than the parameter `after` and smaller than the parameter
-	// `before`.
+	// order. It returns only names greater than the parameter `after` and smaller than the
+	// parameter `before`.
 	Due(ctx context.Context, after, before string, limit int) ([]string, error)
-	// Claim returns the next reply of each run that has a reply for the sink. No engine can claim the
-	// replies of these runs before the duration `hold` has passed. So another engine delivers them if
-	// this engine dies.
+	// Claim returns the next reply of each run that has a reply for the sink. No engine can claim
+	// the replies of these runs before the duration `hold` has passed. If this engine dies, another
+	// engine delivers them after that.
 	Claim(ctx context.Context, sink string, limit int, hold time.Duration) ([]Reply, error)
 	// Delivered marks replies as done. It ignores replies that are done or do not exist.
 	Delivered(ctx context.Context, done ...ID) error
-	// Later records why a reply was not delivered. No engine can claim the replies of this run before
-	// the pause has passed.
+	// Later records why a reply was not delivered. No engine can claim the replies of this run
+	// before the pause has passed.
 	Later(ctx context.Context, id ID, pause time.Duration, why string) error
 	// OfRun returns all replies of a run, ascending by number.
 	OfRun(ctx context.Context, run status.RunID) ([]Reply, error)
 	// Lag returns the sinks for which replies wait, sorted by name.
 	Lag(ctx context.Context) ([]Lag, error)
-	// Hint notifies the consumers of queues that replies may wait for them. A store without a channel
-	// for such hints does nothing.
+	// Hint notifies the consumers of queues that replies may wait for them. A store without a
+	// channel for such hints does nothing.
 	Hint(ctx context.Context, queues ...string) error
 }
 

@@ -16,11 +16,11 @@ import (
 // A Store is a store that keeps published workflows and their schedules. The role is optional. A
 // store without this role cannot publish a workflow.
 type Store interface {
-	// Publish stores the published definition of a workflow. It replaces the former one. It removes
-	// the schedules of the workflow that are not in the parameter `rows`. It stores Row.Next for a new
-	// schedule, and for a schedule whose Timetable has changed. A schedule with the same Timetable
-	// keeps its next tick. Every schedule keeps Last, LastRun and Paused. Publish makes all these
-	// changes, or none of them.
+	// Publish stores the published definition of a workflow, in place of the former one. It removes
+	// the schedules of the workflow that are not in the parameter `rows`. It stores Row.Next for a
+	// new schedule, and for a schedule whose Timetable has changed. A schedule with the same
+	// Timetable keeps its next tick. Every schedule keeps Last, LastRun and Paused. Publish makes
+	// all these changes, or none of them.
 	Publish(ctx context.Context, w Workflow, rows []Row) error
 	// Withdraw removes a published workflow and its schedules. It reports whether the workflow was
 	// published. Runs of the workflow continue.
@@ -31,8 +31,9 @@ type Store interface {
 	// Published returns the published workflows, in the order of their names.
 	Published(ctx context.Context) ([]Workflow, error)
 	// Schedules returns schedules that are not paused and whose next tick is before the given time,
-	// the earliest first. If the time is zero, Schedules returns all schedules, also paused ones, in
-	// the order of workflow and name. It returns no more schedules than the parameter `limit` says.
+	// the earliest first. If the time is zero, Schedules returns all schedules, also paused ones,
+	// in the order of workflow and name. It returns no more schedules than the parameter `limit`
+	// says.
 	Schedules(ctx context.Context, before time.Time, limit int) ([]Row, error)
 	// Move replaces Next, Last, LastRun and Paused of each schedule whose stored version equals
 	// Row.Version, and changes no other schedule. It makes all these changes in one commit, or none
@@ -55,11 +56,13 @@ type Workflow struct {
 	// object with check and message, see package dsl/internal/rule. Only stores with the role
 	// intake.Store keep Variables. Published does not return them.
 	Variables []byte
-	// Sinks holds the agent actions to which replies of the runs can go, such as agent:shop.told; nil =
-	// not known. Only stores with the role intake.Store keep Sinks. Published does not return them.
+	// Sinks holds the agent actions to which replies of the runs can go, such as agent:shop.told;
+	// nil = not known. Only stores with the role intake.Store keep Sinks. Published does not return
+	// them.
 	Sinks []string
-	// UniqueVariable is the variable whose value is the unique key of a run; "" = there is none, or it is not
-	// known. Only stores with the role intake.Store keep UniqueVariable. Published does not return it.
+	// UniqueVariable is the variable whose value is the unique key of a run; "" = there is none, or
+	// it is not known. Only stores with the role intake.Store keep UniqueVariable. Published does
+	// not return it.
 	UniqueVariable string
 
 	Events []string // types of the events that start runs of the workflow

@@ -21,14 +21,15 @@ import (
 // it. A snapshot is computed from the journal, so it may be lost or removed at any time. The role
 // is optional. In a store without this role, each load of a run reads all rows.
 //
-// If rekey.Resealer replaces rows of a run, it removes the snapshot of the run. store.Retainer
-// removes it with the run.
+// A rekey.Resealer that replaces rows of a run removes the run's snapshot. A store.Retainer that
+// removes a run also removes the run's snapshot.
 type Keeper interface {
 	// KeepSnapshot stores a snapshot of a run in place of the run's former snapshot. It returns
 	// store.ErrFenced if the engine was declared dead, and stores nothing. It returns
 	// store.ErrStale, and stores nothing, if the engine is not the owner of the run. The same
-	// happens if the row s.Next-1 of the journal is missing, or its data is not equal to s.Last. The
-	// check is part of the write, as in a commit. A second call with the same snapshot changes nothing.
+	// happens if the row s.Next-1 of the journal is missing, or its data is not equal to s.Last.
+	// The check is part of the write, as in a commit. A second call with the same snapshot changes
+	// nothing.
 	KeepSnapshot(ctx context.Context, engine store.EngineID, s Snapshot) error
 	// Snapshotted returns those of the given runs that have a snapshot, ascending by id.
 	Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error)

@@ -25,9 +25,10 @@ func (s *file) wrote(items []store.Transition) {
 	}()
 }
 
-// checkpoint writes the WAL back into the file. It does this in two parts, so that commits have
-// to wait only for the second, short one. It does not return errors: no data is lost, and the
-// WAL only grows longer. The next commit returns an error if something is wrong with the file.
+// checkpoint writes the WAL back into the file. It does this in two parts, so that commits have to
+// wait only for the second, short one. It does not return errors: if a part fails, no data is lost,
+// and the WAL only grows longer. If something is wrong with the file, the next commit returns an
+// error.
 func (s *file) checkpoint() {
 	skip := func(row) error { return nil }
 	if s.query(context.Background(), "checkpoint", walBack, nil, skip) != nil {

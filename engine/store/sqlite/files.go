@@ -13,9 +13,9 @@ import (
 // change the state, or to make this user overwrite another file. So the directory and the
 // files are checked before they are used.
 
-// besides holds endings of file names. The empty ending is for the state file itself. The other
+// fileEndings holds endings of file names. The empty ending is for the state file itself. The other
 // endings are for the files that SQLite creates next to it.
-var besides = []string{"", "-wal", "-shm", "-journal"}
+var fileEndings = []string{"", "-wal", "-shm", "-journal"}
 
 // checkFiles returns an error if other users could have prepared the files at path, or can
 // replace them. If `write` is false, checkFiles accepts files of any owner in any directory,
@@ -27,7 +27,7 @@ func checkFiles(path, shown string, write bool) error {
 			return err
 		}
 	}
-	for _, end := range besides {
+	for _, end := range fileEndings {
 		info, err := os.Lstat(path + end)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -57,7 +57,8 @@ func checkDirectory(dir, shown string) error {
 
 // checkInfo returns an error if a file is not regular. If `write` is true, it also returns an error
 // if the file belongs to another user, except root. The parameter `info` must describe the file
-// itself, and not the target of a symbolic link. The parameter `shown` is the file's name in errors.
+// itself, and not the target of a symbolic link. The parameter `shown` is the file's name in
+// errors.
 func checkInfo(info fs.FileInfo, shown string, write bool) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// careful holds flags for opening a file. With these flags, a symbolic link is an error, and
+// safeOpenFlags holds flags for opening a file. With these flags, a symbolic link is an error, and
 // opening a named pipe does not wait for the other end of the pipe.
-const careful = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+const safeOpenFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // othersWrite returns who else can write to a directory; "" = only its owner. On many
 // systems each user has a group of the same name. That group has no other members, so it

@@ -2,8 +2,8 @@ package sqlite
 
 import "io/fs"
 
-// careful has no flags, because on Windows a named pipe is not a file in a directory.
-const careful = 0
+// safeOpenFlags has no flags, because on Windows a named pipe is not a file in a directory.
+const safeOpenFlags = 0
 
 // othersWrite always returns "": on Windows access lists, not modes, say who may write. A
 // directory below the user's profile belongs to the user alone.

@@ -24,8 +24,8 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 // it is reading or deciding.
 type hands struct{ *file }
 
-// PutInHand replaces the list of runs that an engine has in hand. It returns ErrFenced if the engine
-// was declared dead.
+// PutInHand replaces the list of runs that an engine has in hand. It returns ErrFenced if the
+// engine was declared dead.
 func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	return s.write(ctx, "note runs in hand", func(tx *tx) error {
 		var alive bool

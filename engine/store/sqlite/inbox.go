@@ -14,15 +14,16 @@ const (
 	runExists = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1)`
 	inboxFind = `SELECT id FROM inbox WHERE run_id = ?1 AND dedup = ?2`
 	inboxAdd  = `INSERT INTO inbox (run_id, at, kind, by, dedup, data) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), ?6)`
-	// inboxSize returns the number of messages of a run and their bytes. It reads at most ?2 messages;
-	// a negative ?2 = all messages. For their bytes it does not read their data, only its length.
+	// inboxSize returns the number of messages of a run and their bytes. It reads at most ?2
+	// messages; a negative ?2 = all messages. To count the bytes, inboxSize reads only the length
+	// of the data of each message.
 	inboxSize = `SELECT count(*), coalesce(sum(size), 0) FROM (SELECT length(data) AS size FROM inbox WHERE run_id = ?1 LIMIT ?2)`
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
-	// inboxRuns lists runs that have messages for the engine ?1: its own runs, and runs without
-	// an owner. It returns one page, which begins after the run ?4. The query starts with the
-	// table `inbox`, because that table has few rows. A run that has ended counts as a run without an
+	// inboxRuns lists runs that have messages for the engine ?1: its own runs, and runs without an
+	// owner. It returns one page, which begins after the run ?4. The query starts with the table
+	// `inbox`, because that table has few rows. A run that has ended counts as a run without an
 	// owner if its owner is gone.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
@@ -44,11 +45,9 @@ type inbox struct {
 	*waker
 }
 
-// Post puts a message into its run's inbox and returns the id of the message. If the inbox has
-// a message with the same Dedup already, Post adds nothing and returns the id of that
-// message. It also works in a store that was opened with Options.Beside. It returns ErrNotFound
-// if there is no such run, ErrInboxFull if the inbox has Message.Most messages, and ErrInboxBytes if it
-// would have more than Message.MostBytes bytes.
+// Post puts a message into its run's inbox and returns the id of the message. If the inbox has a
+// message with the same Dedup already, Post adds nothing and returns the id of that message. It
+// also works in a store that was opened with Options.Beside. For the errors, see store.Inbox.
 func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -77,8 +76,8 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 	return id, nil
 }
 
-// post puts a message into the inbox of a run that exists. If the inbox has a message with the same Dedup,
-// post adds nothing, and the result `fresh` is false.
+// post puts a message into the inbox of a run that exists. If the inbox has a message with the same
+// Dedup, post adds nothing, and the result `fresh` is false.
 func (x *tx) post(m store.Message) (id store.MessageID, fresh bool, err error) {
 	if m.Dedup != "" {
 		var old int64

@@ -20,7 +20,7 @@ func openLock(name, shown string) (*os.File, error) {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
 	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|careful, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|safeOpenFlags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -52,7 +52,7 @@ ORDER BY r.run_id LIMIT ?2`
 // the next scans may be made.
 type members struct {
 	*file
-	// turns holds, for each engine, the run after which Tick.Inbox begins in the engine's next tick.
+	// turns holds, for each engine, where its next page of Tick.Inbox begins.
 	turns storekit.Rotation
 }
 
@@ -152,8 +152,8 @@ func (s *members) Fence(ctx context.Context, id store.EngineID) (dead bool, err 
 	return dead, err
 }
 
-// Leave ends the membership of an engine that stops in an orderly way. Its runs count as not in
-// hand, so no death is counted for them.
+// Leave ends the membership of an engine that stops in an orderly way. The engine then has no run
+// in hand, so no death is counted for any of its runs.
 func (s *members) Leave(ctx context.Context, id store.EngineID) error {
 	return s.writeUnowned(ctx, "leave", func(tx *tx) error {
 		if _, err := tx.exec(memberLeave, int64(id), micros(now())); err != nil {

@@ -29,7 +29,8 @@ func announce(x *tx, run status.RunID, seq int32, states []string) error {
 }
 
 // Open returns notices that are not announced yet, ascending by run, row and state. It returns only
-// notices after the one in the parameter `after`, and at most as many as the parameter `limit` says.
+// notices after the one in the parameter `after`, and at most as many as the parameter `limit`
+// says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	var out []notice.Notice
 	err := s.query(ctx, "list open notices", noticeOpen, []any{limit, int64(after.Run), after.Seq, after.State}, func(r row) error {

@@ -89,8 +89,9 @@ func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messa
 }
 
 // Reseal replaces data of one run in one transaction. If it replaces rows of the journal, it first
-// appends the row with the number d.Next to the journal. It returns ErrStale, and changes nothing,
-// if d.Next is not the number of the journal's next row, or if the run was removed.
+// appends the row with the number d.Next to the journal. This works only if the journal has exactly
+// d.Next rows. If the journal has another number of rows, or if the run was removed, Reseal changes
+// nothing and returns ErrStale.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return s.write(ctx, "seal a run again", func(tx *tx) error {
 		var there bool

@@ -14,8 +14,8 @@ import (
 // retention is the part of a Store that removes old runs.
 type retention struct {
 	*file
-	retainMu sync.Mutex   // protects the field `retained`; only one call of Retain runs at a time
-	retained status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
+	retainMu sync.Mutex   // protects the field `examined`; only one call of Retain runs at a time
+	examined status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
 	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
 
@@ -26,11 +26,11 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 }
 
 const (
-	// retainRuns lists runs in the order of their ids, which is approximately the order of
-	// their creation. For each run it says whether the run ended before the time ?3. If the workflow
-	// has its own retention, it says instead whether the run ended longer ago than this retention.
-	// The retention is that of the definition which the run has now: a run that was moved has a row
-	// in run_moved. ?4 is the present time.
+	// retainRuns lists runs in the order of their ids, which is approximately the order of their
+	// creation. For each run it says whether the run ended before the time ?3. If the workflow has
+	// its own retention, it says instead whether the run ended longer ago than this retention. The
+	// retention is that of the definition which the run has now: a run that was moved has a row in
+	// run_moved. ?4 is the present time.
 	retainRuns = `
 SELECT r.run_id, r.created_at, coalesce(r.finished_at < coalesce(?4 - w.retention, ?3), 0)
 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`
@@ -38,8 +38,8 @@ FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON 
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
 	// retainStays reports whether a run must stay. There are four reasons: a message waits for the
-	// run; the compensation of the run has begun after retainRuns listed the run; the parent exists;
-	// or a reply waits for its sink, and was written after the time ?4.
+	// run; the compensation of the run has begun after retainRuns listed the run; the parent
+	// exists; or a reply waits for its sink, and was written after the time ?4.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
@@ -49,9 +49,9 @@ SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey and retainGoal must run before retainName and retainRun, because they read the rows
-	// that retainName and retainRun delete. If the run still holds its key at the time ?3, retainGoal
-	// stores the name of the run, its state and the time of its end in the row of the key. Otherwise
-	// retainKey removes the row of the key.
+	// that retainName and retainRun delete. If the run still holds its key at the time ?3,
+	// retainGoal stores the name of the run, its state and the time of its end in the row of the
+	// key. Otherwise retainKey removes the row of the key.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
@@ -129,8 +129,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 			return stats, err
 		}
 		looked += page.looked
-		if s.retained = page.last; through {
-			s.retained = 0
+		if s.examined = page.last; through {
+			s.examined = 0
 			freed, err := s.freeGoals(ctx, age.now)
 			stats.Rows += freed
 			return stats, err
@@ -163,12 +163,12 @@ type retainedPage struct {
 	last   status.RunID
 }
 
-// finished returns the next page of runs that Retain examines: no more than the parameter `limit`
-// says. The list p.runs has only those runs that finished early enough. The result `through` is
-// true if this is the last page.
+// finished returns the next page of runs that Retain examines. The page has no more runs than the
+// parameter `limit` says. The list p.runs has only those runs that finished early enough. The
+// result `through` is true if this is the last page.
 func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
-	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(age.before), micros(age.now)}, func(r row) error {
+	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.examined), limit, micros(age.before), micros(age.now)}, func(r row) error {
 		var (
 			id, created int64
 			over        bool
@@ -187,7 +187,8 @@ func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (
 		return nil
 	})
 	// This is the last page if its last run was created at the time age.latest or later. A new run
-	// in the middle of a page does not count: the clocks of engines differ, so older runs may follow.
+	// in the middle of a page does not count: the clocks of engines differ, so older runs may
+	// follow.
 	return p, n < limit || end, err
 }
 
@@ -240,8 +241,8 @@ func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) 
 	return true, nil
 }
 
-// freeGoals removes the rows of unique keys that removed runs do not hold any more (retainGoals). It
-// returns the number of these rows.
+// freeGoals removes the rows of unique keys that removed runs do not hold any more (retainGoals).
+// It returns the number of these rows.
 func (s *retention) freeGoals(ctx context.Context, at time.Time) (freed int, err error) {
 	for {
 		n := int64(0)

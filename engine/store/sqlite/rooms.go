@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Statements about the table `position`: the limits that runs share. An admitted run holds its place
+// Statements about the table `place`: the limits that runs share. An admitted run holds its place
 // while the run is open. So the statements read the state in the row of the run, and no counter.
 const (
 	placeOf    = `SELECT workflow, key, slots, admitted FROM place WHERE run_id = ?1`
@@ -28,8 +28,8 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10`
 	placeHolders = `
 SELECT r.run_id, coalesce(n.name, '') FROM place p CROSS JOIN run r ON r.run_id = p.run_id LEFT JOIN run_name n ON n.run_id = r.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 1 AND r.state < 10 ORDER BY r.run_id LIMIT ?3`
-	// placeSweep removes the row of each ended run that was admitted, or that is one of the first 100
-	// runs in line. Retention removes the remaining rows of ended runs.
+	// placeSweep removes the row of each ended run that was admitted, or that is one of the first
+	// 100 runs in line. Retention removes the remaining rows of ended runs.
 	placeSweep = `
 DELETE FROM place WHERE run_id IN (
   SELECT p.run_id FROM (
@@ -39,8 +39,8 @@ DELETE FROM place WHERE run_id IN (
 	placeAdd   = `INSERT INTO place (run_id, workflow, key, slots, rank, admitted) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	placeAdmit = `UPDATE place SET admitted = 1 WHERE run_id = ?1`
 
-	// placeLines returns each line. It jumps from line to line in the index, so it does not read all
-	// runs that wait.
+	// placeLines returns each line. It jumps from line to line in the index, so it does not read
+	// all runs that wait.
 	placeLines = `
 WITH RECURSIVE line (run_id, workflow, key) AS (
   SELECT * FROM (SELECT run_id, workflow, key FROM place WHERE admitted = 0 ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -50,8 +50,8 @@ WITH RECURSIVE line (run_id, workflow, key) AS (
     ORDER BY p.workflow, p.key, p.rank, p.run_id LIMIT 1)
 )
 SELECT workflow, key FROM line`
-	// placeNext returns the first ?4 runs in a line, with their owners and limits. It skips runs whose
-	// owner is not alive, so that they do not stop the line.
+	// placeNext returns the first ?4 runs in a line, with their owners and limits. It skips runs
+	// whose owner is not alive, so that they do not stop the line.
 	placeNext = `
 SELECT p.run_id, r.owner, p.slots FROM place p CROSS JOIN run r ON r.run_id = p.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
@@ -61,9 +61,9 @@ ORDER BY p.rank, p.run_id LIMIT ?4`
 
 	// keyOf returns the workflow and the unique key of a run.
 	keyOf = `SELECT w.name, n.key FROM run r JOIN run_name n USING (run_id) JOIN workflow w USING (workflow_id) WHERE r.run_id = ?1 AND n.key IS NOT NULL`
-	// keyState returns the run that took a key last, the run that waits for the key (0 = none),
-	// whether the run that took the key last is open, and whether it holds the key at the time ?3. The
-	// run that waits counts only while it is open.
+	// keyState returns the run that took a key last, and the run that waits for the key; 0 = no
+	// open run waits. It also returns whether the run that took the key last is open, and whether
+	// this run holds the key at the time ?3.
 	keyState = `
 SELECT c.run_id, coalesce(w.run_id, 0), coalesce(r.state, 10) < 10, coalesce(` + contextHeld + `, 0)
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10
@@ -74,10 +74,10 @@ UPDATE context SET run_id = next_run, scope = next_scope, retain = next_retain, 
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = ?1 AND key = ?2 AND next_run = ?3`
 	// keyOpen returns those of the runs ?1 and ?2 that are open and are not compensating.
 	keyOpen = `SELECT run_id FROM run WHERE run_id IN (?1, ?2) AND state < 10 AND state <> 5`
-	// keyNext returns the runs of the engine ?1 that wait for a unique key, if the run that took the
-	// key last has ended. For each of them, it also returns the run that took the key last, and whether
-	// that run still holds the key at the time ?3. If that run does not hold the key, keyNext leaves
-	// out a waiting run that also waits for a place, because placeNext returns it.
+	// keyNext returns the runs of the engine ?1 that wait for a unique key, if the run that took
+	// the key last has ended. For each of them, it also returns the run that took the key last, and
+	// whether that run still holds the key at the time ?3. If that run does not hold the key,
+	// keyNext leaves out a waiting run that also waits for a place, because placeNext returns it.
 	keyNext = `
 SELECT c.next_run, c.run_id, coalesce(` + contextHeld + `, 0) FROM context c CROSS JOIN run w ON w.run_id = c.next_run LEFT JOIN run r ON r.run_id = c.run_id
 WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = ?1 AND coalesce(r.state, 10) >= 10
@@ -175,17 +175,17 @@ func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []st
 }
 
 // mostNext is the largest number of runs that one tick reads from one line (the runs that wait for
-// room under the same limit).
+// a place in the same limit).
 const mostNext = 1000
 
-// A limit is the row of a run in the table `position`.
+// A limit is the row of a run in the table `place`.
 type limit struct {
 	workflow, key string
 	slots         int32
 	admitted      bool
 }
 
-// place returns the row of a run in the table `position`. The result `ok` is false if there is none.
+// place returns the row of a run in the table `place`. The result `ok` is false if there is none.
 func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	err = x.row(placeOf, int64(run)).Scan(&l.workflow, &l.key, &l.slots, &l.admitted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -195,9 +195,9 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 }
 
 // room checks a transition that admits its run: the run must be able to get a place, and the unique
-// key for which it waits. If it cannot, the result `refused` is naming.ErrFull. If the run has no
-// limit, `refused` says so. The store then refuses only this transition. If the run holds a place
-// already, perhaps from an earlier try, it needs no second one.
+// key for which it waits. If one of them is not free, the result `refused` is naming.ErrFull. If
+// the run has no limit, `refused` says so. The store then refuses only this transition. If the run
+// holds a place already, perhaps from an earlier try, it needs no second one.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil
@@ -236,8 +236,8 @@ func (x *tx) room(t *store.Transition) (refused, err error) {
 	return nil, nil
 }
 
-// admitted writes the row of a run in the table `position`, and gives the run the unique key for which it
-// waits. The caller has written the transition already.
+// admitted writes the row of a run in the table `place`, and gives the run the unique key for which
+// it waits. The caller has written the transition already.
 func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {
 		if _, known, err := x.place(t.Run); known || err != nil {
@@ -263,8 +263,8 @@ func (x *tx) admitted(t *store.Transition) error {
 	return err
 }
 
-// nextInLine returns the runs of an engine that are the next in line and for which there is room. It
-// returns no more runs than the parameter `most` says.
+// nextInLine returns the runs of an engine that are the next in line and for which a place is free.
+// It returns no more runs than the parameter `most` says.
 func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.RunID, error) {
 	var lines []limit
 	err := x.each(placeLines, nil, func(r row) error {
@@ -278,7 +278,7 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 		if err != nil {
 			return nil, err
 		}
-		// First read one run: if there is no room for it, do not read the other runs.
+		// First read one run: if no place is free for it, do not read the other runs of the line.
 		var first []status.RunID
 		if first, err = nextOf(x, l, 0, at, 1); err != nil || len(first) == 0 {
 			continue
@@ -290,10 +290,10 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 	return next, err
 }
 
-// nextOf reads the first runs of a line, at most as many as the parameter `reads` says. It returns the
-// runs of the given engine for which there is room. If `engine` is 0, it returns the runs of all engines.
-// Runs in one line may have different limits. A run for which there is no room stops the runs
-// behind it.
+// nextOf reads the first runs of a line, at most as many as the parameter `reads` says. It returns
+// those of them for which a place is free and whose owner is the engine in the parameter `engine`;
+// 0 = any engine. Runs in one line may have different limits. A run for which no place is free
+// stops the runs behind it.
 func nextOf(x *tx, l limit, engine store.EngineID, at time.Time, reads int) ([]status.RunID, error) {
 	var taken int32
 	if err := x.row(placeTaken, l.workflow, l.key).Scan(&taken); err != nil {

@@ -1,8 +1,7 @@
-// Package sqlite keeps runs in one file, inside the engine's process. It is the default for
-// one machine. It obeys every rule of engine/store/storetest. Commits are as durable as the
-// disk (WAL, synchronous=FULL). Only one process at a time can open the file for running
-// engines. Other processes may read it, post messages to its runs, and submit runs without
-// an owner (Options.Beside).
+// Package sqlite keeps runs in one file, inside the engine's process. It is the default for one
+// machine. It obeys every rule of engine/store/storetest. Commits are as durable as the disk (WAL,
+// synchronous=FULL). Only one process at a time can open the file to run engines. Other processes
+// may read it, post messages to its runs, and submit runs without an owner (Options.Beside).
 //
 // The SQL views `runs` and `steps` are for people. Any sqlite3 program can read them without this
 // program.
@@ -30,7 +29,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// Options say how Open opens a file. The zero value opens the file for running engines.
+// Options say how Open opens a file. With the zero value, Open opens the file to run engines.
 type Options struct {
 	// ReadOnly opens the file even while another process writes it. Methods that write
 	// fail.
@@ -44,9 +43,9 @@ type Options struct {
 	Beside bool
 }
 
-// A Store is a store.Store in one file. Several goroutines may use a Store at the same time.
-// But only one goroutine at a time may use a Writer that OpenWriter returned. Each embedded
-// part implements one interface of store.Store; all parts share the file.
+// A Store is a store.Store in one file. Several goroutines may use a Store at the same time. But
+// only one goroutine at a time may use a Writer that OpenWriter returned. The embedded parts
+// implement the roles of the store. All of them use the same file.
 type Store struct {
 	*file
 	*catalogue
@@ -87,12 +86,12 @@ var _ interface {
 	snapshots.Keeper
 } = (*Store)(nil)
 
-// Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
-// 0600) and its directory (0700) if they are missing, migrates the schema, and locks the file
-// for this process. The lock proves that every engine that used the file before is dead,
-// whatever its lease says. Open returns a *sqlite.LockedError if another process has the lock.
-// It returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
-// Beside is set. The error wraps fs.ErrNotExist if there is no file to read.
+// Open opens the file at path. If neither ReadOnly nor Beside is set, Open creates the file (mode
+// 0600) and its directory (0700), if they are missing. Then it locks the file for this process, and
+// migrates the schema. The lock proves that every engine that used the file before is dead,
+// whatever its lease says. Open returns a *sqlite.LockedError if another process has the lock. It
+// returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or Beside is
+// set. The error wraps fs.ErrNotExist if there is no file to read.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -149,7 +148,7 @@ func prepareFile(path, shown string) error {
 	if err := checkFiles(path, shown, true); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|careful, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|safeOpenFlags, 0o600)
 	if err != nil {
 		return err
 	}

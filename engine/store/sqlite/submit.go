@@ -15,9 +15,9 @@ const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent, "trigger") VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	// contextHolder returns the run that took a key last, whether retention has removed this run, the
-	// name of this run, and whether it holds the key at the time ?3 (naming.KeyScope.Holds). It also
-	// returns the open run that waits for the key, and its name; 0 = none.
+	// contextHolder returns the run that took a key last, whether retention has removed this run,
+	// the name of this run, and whether it holds the key at the time ?3 (naming.KeyScope.Holds). It
+	// also returns the open run that waits for the key, and its name; 0 = none.
 	contextHolder = `
 SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, ''), coalesce(` + contextHeld + `, 0), coalesce(w.run_id, 0), coalesce(wn.name, '')
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
@@ -97,9 +97,9 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 }
 
 // replaces decides whether a submission with t.Replaces may replace the run in `found`, which has
-// the name or the key. It may if that run is open and holds the key, or if that run waits for the
-// key. Then replaces sets `found` to zero, so that the run does not refuse the submission. The
-// result `free` is true if no run holds the key or waits for it.
+// the name or the key. The submission may replace that run if that run is open and holds the key,
+// or if that run waits for the key. Then replaces sets `found` to zero, so that the run does not
+// refuse the submission. The result `free` is true if no run holds the key or waits for it.
 func (x *landing) replaces(t *store.Transition, found *store.Submitted) (free bool, err error) {
 	if t.Replaces == nil || found.Run == t.Run || found.Exists && found.Name == t.Names.Name && t.Names.Name != "" {
 		return false, nil
@@ -177,9 +177,9 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	return store.Submitted{Run: status.RunID(run), Name: name, Exists: true}, err
 }
 
-// keyHolder returns the run that holds the unique key. If no run holds it, keyHolder returns the run
-// that waits for the key. If there is none, the result is zero. The run n.From does not count as the
-// holder: the submitted run takes over its results, and its key, too.
+// keyHolder returns the run that holds the unique key. If no run holds it, keyHolder returns the
+// run that waits for the key. If there is none, the result is zero. The run n.From does not count
+// as the holder: the submitted run takes over the results of that run, and its key, too.
 func (x *landing) keyHolder(n *naming.Names) (found store.Submitted, err error) {
 	var (
 		run, next int64
@@ -211,9 +211,9 @@ const (
 	heirAdd = `INSERT INTO heir (run_id, heir) VALUES (?1, ?2) ON CONFLICT (run_id) DO NOTHING`
 )
 
-// landHeir submits a run that takes over the results of an ended run. If another run has them
-// already, or the ended run does not exist, the outcome is an error. But if the submission has the
-// name of an existing run, or a key that a run holds, the outcome is that run.
+// landHeir submits a run that takes over the results of an ended run. If another run has these
+// results already, or the ended run does not exist, the outcome is an error. But if the submission
+// has the name of an existing run, or a key that a run holds, the outcome is that run.
 func (x *landing) landHeir(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.mayInherit(t)
 	if err != nil {

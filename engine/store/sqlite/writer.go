@@ -17,8 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits transitions as long as its fence row exists. All writers share the one
-// writing connection of the file. Only one writer uses it at a time.
+// A Writer commits transitions as long as its fence row exists. All writers share the one writing
+// connection of the file. Only one writer uses this connection at a time.
 type Writer struct {
 	s      *Store
 	engine store.EngineID
@@ -188,8 +188,8 @@ func refuses(err error) bool {
 	return false
 }
 
-// once tries to commit the batch one time. It leaves out transitions that were refused before,
-// and stores the outcomes in `out`. If `doubt` is true, an earlier try may have committed the batch.
+// once tries to commit the batch one time. It leaves out transitions that were refused before, and
+// stores the outcomes in `out`. If `doubt` is true, an earlier try may have committed the batch.
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
 	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
@@ -233,8 +233,8 @@ type landing struct {
 	boxed any   // result of that call; nil = the method `box` was not called yet
 }
 
-// landAny writes one transition and returns its outcome, as the method `land` does. If the run of the
-// transition takes over results of another run, landAny also checks whether the run may do so.
+// landAny writes one transition and returns its outcome, as the method `land` does. If the run of
+// the transition takes over results of another run, landAny also checks whether the run may do so.
 func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
 	if t.Names != nil && t.Names.From != 0 {
 		return x.landHeir(t)
@@ -242,8 +242,8 @@ func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
 	return x.landAdmitted(t)
 }
 
-// landAdmitted writes one transition and returns its outcome. If the transition has a Room or admits
-// its run, landAdmitted also checks whether a place is free.
+// landAdmitted writes one transition and returns its outcome. If the transition has a Room or
+// admits its run, landAdmitted also checks whether a place is free.
 func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 	if t.Room != nil || t.Admit {
 		return x.landLimited(t)
@@ -264,7 +264,7 @@ func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
 			return store.Outcome{Err: refused}, nil
 		}
 		found, err := x.held(t.Names.Public(t.Run), t.Names)
-		if found.Exists { // the submission does not make a new run, so it needs no room
+		if found.Exists { // the submission does not make a new run, so it needs no place
 			return store.Outcome{Submitted: found}, err
 		}
 		return store.Outcome{Err: refused}, err
@@ -293,8 +293,8 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	return o, err
 }
 
-// setOutcomes is called if the engine was fenced and an earlier try may have committed the batch. It
-// finds the transitions that were committed, and sets the outcomes in the parameter `out`. If no
+// setOutcomes is called if the engine was fenced and an earlier try may have committed the batch.
+// It finds the transitions that were committed, and sets the outcomes in the parameter `out`. If no
 // transition was committed, it returns ErrFenced.
 func (x *landing) setOutcomes(items []store.Transition, out []store.Outcome) error {
 	any := false
@@ -350,9 +350,9 @@ const mostSteps = 4 * storekit.StepRowSize
 // append writes one transition: the journal row and, if that row is new, the changes of the
 // run's own row. It reports whether the journal then has this row with the token of this batch.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	// The changes of the steps, as an argument of a statement. If they are small, the variable `steps`
-	// holds them, for the journal row; otherwise `wide` holds them, for the table named wide. nil =
-	// NULL.
+	// The changes of the steps, as an argument of a statement. If they are small, the variable
+	// `steps` holds them, for the journal row; otherwise `wide` holds them, for the table named
+	// wide. nil = NULL.
 	var steps, wide any
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
@@ -362,7 +362,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	}
 	var run, seq, at any = int64(t.Run), int64(t.Seq), x.box(micros(t.At))
 	var n int64
-	spoken, err := x.spokenTo(t)
+	spoken, err := x.hasNewMessages(t)
 	if err != nil {
 		return false, err
 	}
@@ -394,9 +394,9 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 
 const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
-// spokenTo reports whether more messages wait for the run than t.Heard allows. It returns false
+// hasNewMessages reports whether more messages wait for the run than t.Heard allows. It returns false
 // if t.Heard is nil.
-func (x *landing) spokenTo(t *store.Transition) (bool, error) {
+func (x *landing) hasNewMessages(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil
 	}
@@ -408,7 +408,8 @@ func (x *landing) spokenTo(t *store.Transition) (bool, error) {
 // become writes a journal row whose transition changes the run's row. If the journal row is
 // new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
-	var flow, state, owner, fence, check, finished any // arguments of statements; nil = NULL: the column does not change
+	// The arguments of the statements. nil = NULL: the column does not change.
+	var flow, state, owner, fence, check, finished any
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)
 	}
@@ -456,8 +457,8 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side writes the fields of a transition that are usually empty: NewNodes, Moved, Alerts, Announce and
-// Post. It also removes the messages that the transition consumes.
+// side writes the fields of a transition that are usually empty: NewNodes, Moved, Alerts, Announce
+// and Post. It also removes the messages that the transition consumes.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {

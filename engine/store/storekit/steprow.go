@@ -61,10 +61,10 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 
 // FoldSteps returns the nodes of a run as lists show them, in the order of the node numbers. The
 // parameter `changes` contains the changes of the nodes' states, oldest first. Each returned node
-// has the state after its last change. A node without a change is pending, so people see each
-// node as soon as the run is submitted (S14). For a running node, LockedBy is the parameter
-// `owner`. If the parameter `nodes` contains a node twice, FoldSteps uses the later name: a moved run
-// has other names for its steps than the definition with which it began.
+// has the state after its last change. A node without a change is pending, so people see each node
+// as soon as the run is submitted (S14). For a running node, LockedBy is the parameter `owner`. If
+// the parameter `nodes` contains a node twice, FoldSteps uses the later name: a moved run has other
+// names for its steps than the definition with which it began.
 func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
 	last := make(map[int32]store.StepRow, len(nodes))
 	for _, c := range changes {

@@ -103,8 +103,8 @@ func KindOf(f store.RunFilter) (Kind, error) {
 }
 
 // familyKind returns the kind of a filter with IDs or Parent, or an error if no index serves it.
-// The parameter `listed` is true if the filter also has a field that only lists for people use, such
-// as States.
+// The parameter `listed` is true if the filter also has a field that only lists for people use,
+// such as States.
 func familyKind(f store.RunFilter, listed bool) (Kind, error) {
 	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	switch {

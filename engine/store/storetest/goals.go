@@ -15,12 +15,13 @@ import (
 // keepsGoals reports whether the store under test shows and frees unique keys.
 func keepsGoals(h Harness) bool { _, ok := goals.Of(h.Store); return ok }
 
-// under returns names with the given unique key.
+// under returns names with the given unique key and the scope `h`.
 func under(key string, h naming.KeyScope) naming.Names {
 	return naming.Names{Workflow: flowName, Key: key, KeyScope: h}
 }
 
-// reached submits a run under a key, and ends it in the given state at the given time.
+// reached submits a run with the names `n`, and ends the run in the state `s` at the time `at`. If
+// `s` is RunRunning, the run stays open.
 func reached(w *world, a actor, n naming.Names, s status.RunState, at time.Time) status.RunID {
 	w.Helper()
 	sub := w.submit(a.writers[0], w.create(a), n)

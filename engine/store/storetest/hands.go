@@ -15,7 +15,8 @@ var handRules = []rule{
 		runs := w.started(a, 4)
 		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
 		w.putInHand(a, runs[0])
-		w.putInHand(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list of engine a; no run has the id 1<<50
+		// This replaces the list of the engine `a`. No run has the id 1<<50.
+		w.putInHand(a, runs[1], runs[1], runs[2], runs[3], 1<<50)
 		w.wantSuspects(runs, nil)
 		w.bury(a)
 		once := map[status.RunID]int{runs[1]: 1, runs[2]: 1}

@@ -24,7 +24,8 @@ var heirRules = []rule{
 			w.Errorf("refused run: err = %v, want ErrNotFound", err)
 		}
 		w.land(a.writers[0], end(first.Run, 1, status.RunCompensated))
-		w.refusesHeir(a, w.heir(a, old, naming.Names{Name: "third"}), first.Run) // a run keeps its heir, even if the heir has undone the effects
+		// A run keeps its heir, even if the heir has undone the effects.
+		w.refusesHeir(a, w.heir(a, old, naming.Names{Name: "third"}), first.Run)
 		again := w.heir(a, old, naming.Names{Name: "first"})
 		if sub := w.submit(a.writers[0], again, *again.Names); !sub.Exists || sub.Run != first.Run {
 			w.Errorf("a restart under the name of the heir: %+v", sub)

@@ -145,7 +145,7 @@ var inboxRules = []rule{
 			w.Errorf("posted again: id = %d, err = %v, want %d: it is there already", id, err, want[1])
 		}
 		few := signal(4, 1)
-		few.Most = 4 // both bounds are reached: the number counts
+		few.Most = 4 // both bounds are reached: Post must return the error about the number
 		if id, err := w.Store.Post(w.ctx, few); !errors.Is(err, naming.ErrInboxFull) || errors.Is(err, naming.ErrInboxBytes) {
 			w.Errorf("message 5 of 4: id = %d, err = %v, want ErrInboxFull without ErrInboxBytes", id, err)
 		}

@@ -90,8 +90,8 @@ var moveRules = []rule{
 			}
 			kept[d] = ids[flowName]
 		}
-		// Each run ended 2 hours ago. It was moved to the workflows in the parameter `to`, one after the
-		// other.
+		// The function `ended` makes a run that ended 2 hours ago, and returns its id. Before its
+		// end, the run was moved to the workflows in the parameter `to`, one after the other.
 		ended := func(first store.WorkflowID, to ...store.WorkflowID) status.RunID {
 			c := w.create(a)
 			c.At, c.Workflow = now.Add(-72*time.Hour), first
@@ -143,7 +143,8 @@ var moveRules = []rule{
 	}},
 }
 
-// version stores another definition of the workflow of the tests, and returns the id of the workflow.
+// version stores another definition of the workflow of the tests, and returns the id of the
+// workflow.
 func (w *frame) version(digest string) store.WorkflowID {
 	w.Helper()
 	ids, err := w.Store.PutDefinition(w.ctx, store.Definition{Digest: digest, Data: []byte(digest), Workflows: []store.DefinedWorkflow{{Name: "first"}, {Name: flowName, Steps: stepNames}}})
@@ -153,8 +154,8 @@ func (w *frame) version(digest string) store.WorkflowID {
 	return ids[flowName]
 }
 
-// wantDefinition checks which definition the lists show for a run of the constant flowName, and that
-// the head of the run keeps the first workflow. The parameter `moved` is RunRow.Moved.
+// wantDefinition checks which definition the lists show for a run of the workflow flowName. It also
+// checks that the head of the run keeps the first workflow. The parameter `moved` is RunRow.Moved.
 func (w *frame) wantDefinition(id status.RunID, want string, moved store.WorkflowID) {
 	w.Helper()
 	head, _ := w.load(id)

@@ -14,8 +14,8 @@ import (
 // keepsNotices reports whether the store under test keeps notices.
 func keepsNotices(h Harness) bool { _, ok := notice.Of(h.Store); return ok }
 
-// keepers returns the role notice.Keeper of two stores with the same data: `mine` of the store under
-// test, and `others` of a second store, as another process would open it.
+// keepers returns the role notice.Keeper of two stores with the same data: `mine` of the store
+// under test, and `others` of a second store, as another process would open it.
 func keepers(w *world) (mine, others notice.Keeper) {
 	mine, _ = notice.Of(w.Store)
 	others, _ = notice.Of(w.Other)
@@ -65,7 +65,9 @@ var noticeRules = []rule{
 		t.State, t.NextCheck, t.Announce = status.RunSucceeded, store.Never, []string{"succeeded"}
 		t.Names = &naming.Names{Workflow: flowName, Name: "first"}
 		w.land(a.writers[0], t)
-		again := w.create(a) // its name belongs to another run, so the store must keep nothing of it
+		// The name of this run belongs to another run, so the store must keep nothing of the new
+		// run.
+		again := w.create(a)
 		again.State, again.NextCheck, again.Announce, again.Names = t.State, t.NextCheck, t.Announce, t.Names
 		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{again}); err != nil || !out[0].Submitted.Exists {
 			w.Fatalf("the same name again: %+v, err = %v", out, err)

@@ -159,7 +159,8 @@ func sharerOf(w *world, s store.Full) quota.Sharer {
 	return role
 }
 
-// storeOf returns the store for engine number i: half of the engines use the other store.
+// storeOf returns the store for the engine with the number `i`: engines with even numbers use
+// w.Store, and the others use w.Other.
 func storeOf(w *world, i int) store.Full { return []store.Full{w.Store, w.Other}[i%2] }
 
 // shareSlots asks for slots. The test fails if there is an error.

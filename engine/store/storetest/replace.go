@@ -39,7 +39,8 @@ var replaceRules = []rule{
 		if g := wantGoal(w, "k", first, goals.Open); g.Next != second.Run {
 			w.Errorf("%+v, want that run %d waits", g, second.Run)
 		}
-		for _, batched := range []bool{false, true} { // alone and in a batch, the submission finds the run that waits for the key
+		// Alone and in a batch, the submission finds the run that waits for the key.
+		for _, batched := range []bool{false, true} {
 			batch := []store.Transition{w.create(a)}
 			batch[0].Names = &n
 			if batched {

@@ -53,7 +53,9 @@ var replyRules = []rule{
 		first.Names = &naming.Names{Workflow: flowName, Name: "order-7", Key: "k-7"}
 		plain := w.create(a)
 		w.land(a.writers[0], first, plain)
-		again := posting(w.create(a), "table:q", "accepted") // its name belongs to another run, so the store must keep nothing of it
+		// The name of this run belongs to another run, so the store must keep nothing of the new
+		// run.
+		again := posting(w.create(a), "table:q", "accepted")
 		again.Names = first.Names
 		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{again}); err != nil || !out[0].Submitted.Exists {
 			w.Fatalf("the same name again: %+v, err = %v", out, err)
@@ -120,7 +122,9 @@ var replyRules = []rule{
 		if len(got) != 1 || got[0].Run != one.Run || got[0].Tries != 1 {
 			w.Errorf("claimed %+v", got)
 		}
-		got, err = others.Claim(w.ctx, "webhook:q", 10, 0) // this claim ends at once, because its duration is 0; the claim of a dead engine ends in the same way, but later
+		// This claim ends at once, because its duration is 0. The claim of a dead engine ends in
+		// the same way, but later.
+		got, err = others.Claim(w.ctx, "webhook:q", 10, 0)
 		wantTold(w, got, err, "1:accepted")
 		due("webhook:q")
 		got, err = others.Claim(w.ctx, "webhook:q", 10, time.Hour)

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// reseals reports whether the store under test can replace sealed data, and its database user has the
-// right to do so.
+// reseals reports whether the store under test can replace sealed data, and its database user has
+// the right to do so.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
 // resealer returns the role rekey.Resealer of two stores with the same data: `mine` of the store
@@ -22,8 +22,8 @@ func (w *frame) resealer() (mine, others rekey.Resealer) {
 	return mine, others
 }
 
-// rekeyed returns the argument for a call of Reseal. The call replaces the data of the first n
-// rows of the run, and adds one new row at the end of its journal.
+// rekeyed returns the argument for a call of Reseal. The call replaces the data of the first n rows
+// of the run, and adds one new row at the end of the run's journal.
 func (w *frame) rekeyed(run status.RunID, n int) rekey.Resealed {
 	w.Helper()
 	_, rows := w.load(run)

@@ -298,8 +298,8 @@ func (w aged) gone(run status.RunID, name string) {
 	}
 }
 
-// tail returns, as a text, how many late replies, alerts, log lines and steps the store has
-// for a run. It returns "" if the store has none.
+// tail returns, as a text, how many late replies, alerts, log lines, steps and snapshots the store
+// has for a run. It returns "" if the store has none of them.
 func (w aged) tail(run status.RunID) string {
 	w.Helper()
 	late, err1 := w.Store.LateReplies(w.ctx, run)

@@ -97,8 +97,8 @@ var roomRules = []rule{
 		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
 		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
 		var line []status.RunID
-		// 2 runs are admitted. The third run in line would be the fifth admitted run, but its limit is
-		// 4. So it finds no room, and stops the run behind it.
+		// 2 runs are admitted. The third run in line would be the fifth admitted run, but its limit
+		// is 4. So no place is free for it, and it stops the run behind it.
 		for n, limit := range []int32{3, 5, 4, 9} {
 			t := w.limited(a, "eu", limit, time.Duration(n)*time.Second, false)
 			w.land(a.writers[0], t)
@@ -107,7 +107,7 @@ var roomRules = []rule{
 		w.wantNext(a, line[:2]...)
 		strict := w.limited(a, "eu", 2, -time.Second, false)
 		w.land(a.writers[0], strict)
-		w.wantNext(a) // the first run in line finds no room
+		w.wantNext(a) // no place is free for the first run in line
 		w.land(a.writers[0], end(strict.Run, 1, status.RunCancelled))
 		w.wantNext(a, line[:2]...) // a run that has ended stops nothing, and its limit does not count
 	}},
@@ -259,7 +259,7 @@ func (w *world) full(a actor, t store.Transition) {
 	}
 }
 
-// wantNext checks which runs of an engine are next in line and have room.
+// wantNext checks which runs of an engine are next in line and can get a place now.
 func (w *world) wantNext(a actor, want ...status.RunID) {
 	w.Helper()
 	tick, err := w.Store.Tick(w.ctx, a.id, time.Hour, 10)

@@ -25,9 +25,9 @@ type Harness struct {
 	Other store.Store
 	// Expire makes a member's lease expire at once.
 	Expire func(t *testing.T, id store.EngineID)
-	// Lose breaks the connection for the next batch or submission that a writer of Store
-	// sends. If `landed` is true, the store commits the batch, and the reply is lost. If
-	// `landed` is false, the request is lost, and the store does not commit it.
+	// Lose breaks the connection for the next batch or submission that a writer of Store sends. If
+	// `landed` is true, the store commits the batch, and the reply is lost. If `landed` is false,
+	// the request is lost, and the store does not commit the batch.
 	Lose func(t *testing.T, landed bool)
 	// LoseFenced is like Lose. In addition, it declares the engine of the writer dead
 	// before the writer can send the batch again.
@@ -281,8 +281,8 @@ func (w *frame) bury(a actor) {
 	}
 }
 
-// Now returns store time. For this purpose it registers a new engine (Join) and reads the
-// time from the engine's tick.
+// Now returns store time. For this purpose, Now registers a new engine (Join) and reads the time
+// from the engine's tick.
 func (w *frame) Now(s store.Store) time.Time {
 	w.Helper()
 	id, err := s.Join(w.ctx, "clock", time.Hour, 1)

@@ -18,14 +18,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Stress lets several engines, each with two writers, work in one store for the time d.
-// Meanwhile it declares engines dead during their commits, and other engines take over
-// their runs. Answers get lost, and other goroutines post messages. Then Stress checks the
-// journals. A journal must have no gap, no row of an engine that was not the owner, no row
-// after the end of the run, and each row that was reported as committed. The run's head
-// must agree with the journal (I1, I2, I3, I10). Stress also checks that every message is
-// still waiting or was consumed by exactly one row. Every name must belong to one run, and
-// at most one run may hold a key (I11).
+// Stress lets several engines, each with two writers, work in one store for the time `d`. Meanwhile
+// it declares engines dead during their commits, and other engines take over their runs. Answers
+// get lost, and other goroutines post messages. Then Stress checks the journals. A journal must
+// have no gap, no row of an engine that was not the owner, and no row after the end of the run. It
+// must have each row that was reported as committed. The run's head must agree with the journal
+// (I1, I2, I3, I10). Stress also checks that every message is still waiting or was consumed by
+// exactly one row. Every name must belong to one run, and at most one run may hold a key (I11).
 //
 // The data of each row says what the row did, so that the journal is enough for these
 // checks.
@@ -52,8 +51,8 @@ func Stress(t *testing.T, h Harness, d time.Duration) {
 	s.judge()
 }
 
-// timekeeper ends the work of the engines after the time d. On a slow machine, not enough
-// may have happened by then. In that case timekeeper waits longer, at most 60 times d.
+// timekeeper ends the work of the engines after the time `d`. On a slow machine, not enough may
+// have happened by then. In that case timekeeper waits longer, but no longer than 60 times `d`.
 func (s *stress) timekeeper(ctx context.Context, end context.CancelFunc, d time.Duration) {
 	defer end()
 	look := time.NewTicker(d)

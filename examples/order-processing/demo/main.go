@@ -1,6 +1,6 @@
-// Command demo shows the order process. An application submits runs in its own transactions.
-// Two engines work on the runs, and the demo kills one of them. One run waits for an operator.
-// Then the demo shows the replies that the application has got. `make demo-orders` starts it
+// Command demo shows the order process. An application submits runs in its own transactions. Two
+// engines work on the runs, and the demo kills one of them. One run waits for an operator. At the
+// end, the demo shows the replies that the application has got. `make demo-orders` starts the demo
 // with a private PostgreSQL.
 package main
 
@@ -39,7 +39,8 @@ func main() {
 	}
 }
 
-// A demo holds the processes of the demo and its first error. After an error its methods do nothing.
+// A demo holds the processes of the demo and its first error. After an error its methods do
+// nothing.
 type demo struct {
 	ctx              context.Context //nolint:containedctx // the demo is one call
 	out              io.Writer
@@ -121,8 +122,8 @@ func (d *demo) title(text string) {
 // engine runs a command of the engine, and prints its output.
 func (d *demo) engine(want int, args ...string) { d.do(want, "engine", args...) }
 
-// do runs a command, prints its output, and returns it. It is an error of the demo if the exit
-// code differs from the parameter `want`.
+// do runs a command, and prints and returns the output of the command. It is an error of the demo
+// if the exit code differs from the parameter `want`.
 func (d *demo) do(want int, name string, args ...string) string {
 	if d.err != nil {
 		return ""

@@ -107,7 +107,7 @@ func list(ctx context.Context, db *sql.DB, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ORDER\tITEM\tAMOUNT\tCOUNTRY\tRUN\tSTATUS\tREPLIES")
 	for _, o := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", o.ID, o.Item, o.Amount, o.Country, o.Run, o.Status, o.Told)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", o.ID, o.Item, o.Amount, o.Country, o.Run, o.Status, o.Replies)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print the orders: %w", err)

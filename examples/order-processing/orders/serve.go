@@ -44,7 +44,7 @@ func (s *server) run(ctx context.Context) error {
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	if err := s.say("http://" + l.Addr().String()); err != nil {
+	if err := s.writeReady("http://" + l.Addr().String()); err != nil {
 		return errors.Join(err, srv.Close())
 	}
 	err = s.listen(ctx)
@@ -55,9 +55,9 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// say writes the address to the ready file. The file appears only when its content is
+// writeReady writes the address to the ready file. The file appears only when its content is
 // complete.
-func (s *server) say(url string) error {
+func (s *server) writeReady(url string) error {
 	if s.ready == "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 // listen receives replies until ctx ends.
 func (s *server) listen(ctx context.Context) error {
 	for {
-		n, err := hear(ctx, s.db)
+		n, err := takeReplies(ctx, s.db)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -17,7 +17,7 @@ type order struct {
 	Country string `json:"country"`
 	Run     string `json:"-"` // public id of the run that processes the order
 	Status  string `json:"-"` // last status that a reply has reported; "" = no reply came yet
-	Told    string `json:"-"` // all statuses that replies have reported, in order
+	Replies string `json:"-"` // all statuses that replies have reported, in order
 }
 
 // queue is the application's own reply queue.
@@ -45,8 +45,8 @@ CREATE TABLE IF NOT EXISTS app.told (id text NOT NULL, seq int NOT NULL, status 
 
 var errOnPurpose = errors.New("the transaction fails on purpose: neither the order nor its run is stored")
 
-// place stores an order and submits its run in one transaction: both happen, or neither (S54). If `fail`
-// is true, the transaction does not commit.
+// place stores an order and submits its run in one transaction: both happen, or neither (S54). If
+// `fail` is true, the transaction does not commit.
 func place(ctx context.Context, db *sql.DB, o order, fail bool) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -90,7 +90,7 @@ FROM app.orders o ORDER BY id`)
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var o order
-		if err := rows.Scan(&o.ID, &o.Item, &o.Amount, &o.Country, &o.Run, &o.Status, &o.Told); err != nil {
+		if err := rows.Scan(&o.ID, &o.Item, &o.Amount, &o.Country, &o.Run, &o.Status, &o.Replies); err != nil {
 			return nil, fmt.Errorf("read the orders: %w", err)
 		}
 		all = append(all, o)
@@ -98,9 +98,9 @@ FROM app.orders o ORDER BY id`)
 	return all, rows.Err()
 }
 
-// hear takes replies out of the queue and stores what they say, in one transaction. So a crash loses no
-// reply. It returns how many replies there were.
-func hear(ctx context.Context, db *sql.DB) (n int, err error) {
+// takeReplies takes replies out of the queue and stores their content, in one transaction. So a crash
+// loses no reply. The result n is the number of replies.
+func takeReplies(ctx context.Context, db *sql.DB) (n int, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("begin: %w", err)

@@ -191,8 +191,8 @@ func (s *shopProcess) stop() error {
 	return errors.Join(errors.New("the shop did not stop by itself"), err)
 }
 
-// A printer writes the demo's own lines, not the output of commands. The field `err` holds the first
-// error of writing.
+// A printer writes the demo's own lines, not the output of commands. The field `err` holds the
+// first error of writing.
 type printer struct {
 	out io.Writer
 	err error

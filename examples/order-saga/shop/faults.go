@@ -12,7 +12,7 @@ import (
 
 // A fault makes calls of one kind fail or take longer.
 type fault struct {
-	Times      int           // of the calls with the same key, only the first Times get the fault; 0 = all
+	Times      int           // only the first Times calls with the same key get the fault; 0 = all
 	Status     int           // HTTP status of the answer; 0 = the usual answer
 	RetryAfter int           // Retry-After header, in seconds; 0 = none
 	Delay      time.Duration // pause before the answer

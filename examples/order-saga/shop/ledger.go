@@ -59,8 +59,8 @@ func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) e
 
 const effectList = `SELECT ` + recordColumns + ` FROM effects WHERE ? IN ('', order_id) ORDER BY order_id, seq`
 
-// readLedger reads the rows of one order, or of all orders if `order` is "". The shop may run at the
-// same time.
+// readLedger reads the rows of one order, or of all orders if `order` is "". The shop may run at
+// the same time.
 func readLedger(ctx context.Context, path, order string) ([]record, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)

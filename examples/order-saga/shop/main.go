@@ -1,5 +1,5 @@
 // Command shop is the remote service of the order example: inventory, payment, shipping and mail
-// behind one HTTP server. It stores its data in a SQLite file of its own.
+// behind one HTTP server. The shop stores its data in a SQLite file of its own.
 //
 //	shop serve  --addr 127.0.0.1:0 --db shop.db --ready-file addr.txt
 //	shop ledger --db shop.db --order o-1001

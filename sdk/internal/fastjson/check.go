@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// mostFields is the largest number of fields of an object that this package handles. It
+// mostFields is the largest number of fields of an object that this package handles. The package
 // marks each field that it has read with one bit of a uint64.
 const mostFields = 64
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Parse returns the tree of one JSON document. Numbers keep their exact form. It returns an
+// Parse returns the tree of one JSON document. Numbers keep their exact form. Parse returns an
 // error if `raw` is not JSON, or contains more than one document.
 func Parse(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -79,8 +79,9 @@ func Join(path, name string) string {
 }
 
 // OneOf returns nil if the tree is null or is equal to one of the allowed scalars. It also returns
-// nil if the parameter `allowed` is empty. Otherwise it returns an error that lists the allowed scalars.
-// The parameter `raw` contains the same scalars as JSON, for the text of the error.
+// nil if the parameter `allowed` is empty. In all other cases it returns an error that lists the
+// allowed scalars. The parameter `raw` contains the same scalars as JSON, for the text of the
+// error.
 func OneOf(tree any, allowed []any, raw []json.RawMessage) error {
 	if len(allowed) == 0 || tree == nil {
 		return nil

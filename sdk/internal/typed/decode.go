@@ -138,8 +138,8 @@ func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 }
 
 // wholeFloat returns the integer that the text s contains in a form like 1e3 or 2.0. The result
-// `ok` is false if the number is not an integer, or if it is above 2^53, where a float64 is not
-// exact any more.
+// `ok` is false if the number is not an integer, or if its absolute value is above 2^53, because a
+// float64 is not exact there any more.
 func wholeFloat(s string) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
@@ -176,8 +176,8 @@ func (p *Plan) assignMap(tree any, v reflect.Value, path string) error {
 }
 
 // assignStruct stores an object in the struct v. If an optional field is missing or null,
-// assignStruct stores the default of the field. It returns an error if the object contains a
-// name that the struct does not have.
+// assignStruct stores the default of the field. If the object contains a name that the struct does
+// not have, assignStruct returns an error.
 func (p *Plan) assignStruct(tree any, v reflect.Value, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {

@@ -252,9 +252,9 @@ func (f *Field) setDefault(text string) error {
 	return nil
 }
 
-// literal reads a value from a tag: as text if the field is a string, otherwise as JSON. It
-// returns the value as JSON and as a tree. It returns an error if the field cannot hold the
-// value.
+// literal reads a value from a tag. If the field is a string, the text in the tag is the value. For
+// all other fields the text is JSON. The results are the value as JSON and as a tree. If the field
+// cannot hold the value, literal returns an error.
 func (f *Field) literal(text string) (json.RawMessage, any, error) {
 	var tree any = text
 	if f.Plan.Type.Kind != schema.KindString {

@@ -24,7 +24,8 @@ type Proxy struct {
 	conns []net.Conn // all connections, from the engine and to the server
 }
 
-// Listen starts a Proxy on the loopback address. The parameter `server` is the address of the database server.
+// Listen starts a Proxy on the loopback address. The parameter `server` is the address of the
+// database server.
 func Listen(server string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

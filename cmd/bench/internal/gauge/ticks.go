@@ -1,7 +1,8 @@
-// Package gauge measures what the processes of the benchmark do: the statements that an engine sends
-// to its database, and how busy the CPUs of the machine are.
+// Package gauge measures what the processes of the benchmark do: the statements that an engine
+// sends to its database, and how busy the CPUs of the machine are.
 //
-// In: a connection of an engine, and /proc/stat. Out: numbers of statements, and shares of CPU time.
+// In: a connection of an engine, and /proc/stat. Out: numbers of statements, and shares of CPU
+// time.
 package gauge
 
 import (
@@ -21,7 +22,9 @@ const (
 	statIdle   = 3
 	statWait   = 4 // index of the idle time in which a process waited for a disk
 	statStolen = 7 // index of the time that the host gave to other virtual machines
-	statGuest  = 8 // index of the first field that is not added to the sum, because earlier fields include its time
+	// Index of the first field that is not added to the sum, because earlier fields include its
+	// time.
+	statGuest = 8
 )
 
 // ReadTicks reads from /proc/stat how long the CPUs have been used and idle until now.

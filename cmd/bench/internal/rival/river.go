@@ -1,8 +1,8 @@
 // Package rival submits jobs to River, another queue on PostgreSQL, in order to compare the engine
-// with it.
+// with River.
 //
-// In: a pool of connections to a database. Out: jobs in the tables of River. No worker of River runs,
-// so nothing takes the jobs.
+// In: a pool of connections to a database. Out: jobs in the tables of River. No worker of River
+// runs, so nothing takes the jobs.
 package rival
 
 import (

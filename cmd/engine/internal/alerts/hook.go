@@ -25,16 +25,18 @@ type Hook struct {
 	counts hookCounts
 	since  time.Time // alerts raised before this time are not pushed
 
-	watch       time.Duration // how long one permission to push lasts
-	patience    time.Duration // how long one push may take
-	poll        time.Duration // longest pause between two looks for waiting alerts; the shortest pause is a tenth of it
+	watch    time.Duration // how long one permission to push lasts
+	patience time.Duration // how long one push may take
+	// Longest pause between two looks for waiting alerts. The shortest pause is a tenth of `poll`.
+	poll        time.Duration
 	backoff     time.Duration // longest pause after failed pushes
 	backoffFrom time.Duration // pause after the first failed push; each further failure doubles it
 
-	idle     time.Duration // pause before the next look for waiting alerts; kept from one watch to the next
-	failures int           // pushes that failed in a row
-	refusals int           // how often the receiver has refused the first waiting alert
-	next     time.Time     // no push is tried before this time
+	// Pause before the next look for waiting alerts. It is kept from one watch to the next.
+	idle     time.Duration
+	failures int       // pushes that failed in a row
+	refusals int       // how often the receiver has refused the first waiting alert
+	next     time.Time // no push is tried before this time
 }
 
 // hookStore has the methods of a store that a Hook calls.

@@ -17,8 +17,8 @@ import (
 )
 
 // checkAgents starts every agent that a run would call. So the user learns about an unusable agent
-// before the run begins. Before it starts them, checkAgents calls the function `add` with a text
-// that names the agents.
+// before the run begins. Before checkAgents starts the agents, it calls the function `say` with a
+// text that names them.
 func checkAgents(ctx context.Context, pool invoke.Checker, wf *dsl.Workflow, vars dsl.Value, say func(string)) error {
 	specs, err := engine.AgentSpecs(wf, vars)
 	if err != nil || len(specs) == 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 )
 
-// Run brings a run of the workflow at path to its end. With --detach it only records the run.
-// If the run has not succeeded, and nothing else failed, the error holds only the exit code. Any
-// other error says what failed.
+// Run brings a run of the workflow at path to its end. With --detach it only records the run. If
+// the command did its work, but the run has not succeeded, the error is only the exit code. If the
+// command could not do its work, the error says what failed.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	if o.Each != "" || o.EachKey != "" {
 		return each(ctx, a, path, o)
@@ -46,7 +46,7 @@ func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
 	defer a.EndOnSecondSignal(syscall.SIGHUP)()
-	w := &work{Feed: follow.NewFeed(view, 0), a: a, r: r, o: o, path: path, stops: stops, circuits: make(chan render.Circuit, 64), others: newOthers()}
+	w := &work{Feed: follow.NewFeed(view, 0), a: a, r: r, o: o, path: path, stops: stops, circuits: make(chan render.Circuit, 64), others: newOthers(r.Workflow)}
 	end, err := w.run(ctx)
 	view.End()
 	follow.RestoreLog(a)

@@ -18,9 +18,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// attach checks that an earlier run has the same workflow and the same values as this command.
-// Otherwise it returns an error. If only the definition differs, attach returns no error, and
-// the view shows a note.
+// attach returns an error if this command cannot attach to an earlier run: because that run has
+// another workflow, another name than --run-id, or other values. If only the definition differs,
+// attach returns no error, and the view shows a note.
 func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
@@ -50,8 +50,8 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 	return nil
 }
 
-// differing returns the names of the variables whose values in this command differ from those of
-// an earlier run. The parameter `recorded` holds the values of the earlier run.
+// differing returns the names of the variables to which this command gives another value than the
+// earlier run has. The parameter `recorded` contains the values of the earlier run.
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {
@@ -67,7 +67,8 @@ func differing(w *work, recorded dsl.Value) []string {
 }
 
 // earlierRun returns the run with the --run-id of this command. Without --run-id, it returns the
-// run with the unique key of this command. nil = there is no such run.
+// run with the unique key of this command, if the command may attach to that run. nil = there is no
+// such run.
 func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow, error) {
 	if w.o.RunID != "" {
 		row, err := s.Store.Find(ctx, w.o.RunID)

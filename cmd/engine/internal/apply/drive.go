@@ -50,8 +50,8 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	}
 }
 
-// with is the method that starts an engine for the open session s, lets the engine work on the
-// run, and stops it.
+// with is the method that starts an engine for the open session s, lets the engine work on the run,
+// and stops the engine.
 func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, error) {
 	logs := engine.NewLogKeeper(s.Store, w.a.Logger())
 	pool := engines.NewPool(w.a, w.r.Catalog, circuitObserver{w.circuits}, logs.Keep, &w.o.Ceilings)

@@ -104,8 +104,8 @@ func each(ctx context.Context, a *cli.App, path string, o Options) error {
 	return b.code()
 }
 
-// open opens the file of --each. The name "-" means the standard input. The result `name` is the name
-// for messages.
+// open opens the file of --each. The name "-" means the standard input. The result `name` is the
+// name for messages.
 func open(a *cli.App, file string) (lines io.ReadCloser, name string, err error) {
 	if file == "-" {
 		return io.NopCloser(a.Stdin), "the standard input", nil
@@ -125,7 +125,9 @@ type batch struct {
 	wf    *dsl.Workflow
 	def   *dsl.Definition
 	given []dsl.Assignment // values from flags, files and the environment
-	items []item           // all lines so far; the field `sub` of an item is set only until its run is recorded
+	// All lines so far. The field `sub` of an item is set only until the run of the item is
+	// recorded.
+	items []item
 }
 
 // read reads all lines, and records their runs.
@@ -189,10 +191,10 @@ func (b *batch) item(n int, text []byte) item {
 	return x
 }
 
-// runName returns the name of the run of a line. If the command is repeated, the line gets the same
-// name again, so no second run is made. The name is RUN-ID.KEY, with the value of --run-id. KEY is
-// the line's value for the variable that --each-key names. Without --each-key, KEY is a hash of the
-// line, so the user may add, remove and move lines. Without --run-id the name is "", and the
+// runName returns the name of the run of a line. If the command is repeated, the line has the same
+// run name again, so no second run is made. The name is RUN-ID.KEY, with the value of --run-id. KEY
+// is the line's value for the variable that --each-key names. Without --each-key, KEY is a hash of
+// the line, so the user may add, remove and move lines. Without --run-id the name is "", and the
 // unique key prevents a second run.
 func (b *batch) runName(input map[string]json.RawMessage) (string, error) {
 	if b.o.RunID == "" {
@@ -200,7 +202,8 @@ func (b *batch) runName(input map[string]json.RawMessage) (string, error) {
 	}
 	key := ""
 	if b.o.EachKey == "" {
-		plain, err := json.Marshal(input) // sorts the names, so that their order does not change the hash
+		// Marshal sorts the names, so that their order does not change the hash.
+		plain, err := json.Marshal(input)
 		if err != nil {
 			return "", fmt.Errorf("encode the line: %w", err)
 		}

@@ -13,13 +13,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// errFree is the cause with which awaitFree cancels the context of followOther. It means that the other
-// process has ended, so the state is no longer locked.
+// errFree is the cause with which awaitFree cancels the context of followOther. It means that the
+// other process has ended, so the state is no longer locked.
 var errFree = errors.New("the state is free")
 
 // followOther follows the run while another process has locked the embedded state and works on the
-// run. The result `done` is false if that process has ended before the run. If followOther cannot open
-// the state, or the run does not exist yet, it returns the parameter `locked` as the error.
+// run. The result `done` is false if that process has ended before the run has ended. If
+// followOther cannot open the state, or the run does not exist yet, it returns the parameter
+// `locked` as the error.
 func followOther(ctx context.Context, w *work, locked *sqlite.LockedError) (end follow.Outcome, done bool, err error) {
 	s, err := session.OpenBeside(ctx, w.a, w.r.Dir, w.r.Shown)
 	if err != nil {

@@ -8,13 +8,15 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// notifyPatience is how long apply waits for the notifications of its run. If a notification has not
-// ended then, another engine or the next apply continues with it.
+// notifyPatience is how long apply waits for the notifications of its run. If a notification has
+// not ended then, another engine or the next apply continues with it.
 const notifyPatience = 10 * time.Second
 
-// notified waits until the notifications of the run have ended, and its replies to a webhook
-// are delivered. It also waits for the notifications of the child run that needs a human. It stops waiting after notifyPatience, or when the user stops the command. If
-// one of them is not finished then, it prints a note that says so.
+// notified waits until the notifications of the run have ended, and until the replies of the run to
+// a webhook are delivered. If the parameter `child` is a child run that needs a human, notified
+// waits for the notifications of that run, too. It stops waiting after notifyPatience, or when the
+// user stops the command. Then it prints a note that a notification or a reply is not delivered
+// yet.
 func notified(ctx context.Context, w *work, e *engineRun, run, child store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()

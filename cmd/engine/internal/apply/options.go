@@ -23,9 +23,10 @@ type Options struct {
 	Confirm  bool
 	Only     bool
 	Detach   bool
-	Each     string        // file with one set of values on each line; "" = one run
-	EachKey  string        // variable whose value names the run of a line; "" = a hash of the line
-	StartIn  time.Duration // the run fails if it has begun no step when this time has passed; 0 = no limit
+	Each     string // file with one set of values on each line; "" = one run
+	EachKey  string // variable whose value names the run of a line; "" = a hash of the line
+	// If the run has begun no step when this time has passed, the run fails; 0 = no limit.
+	StartIn  time.Duration
 	Priority int           // priority of the run; NoPriority = as the workflow says
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
@@ -54,7 +55,7 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--reply-to: %s.", err)
 	}
 	if _, given := naming.ParseRunName(o.RunID); given {
-		return nil // may be the id of an existing run; Validate would refuse it as a new name
+		return nil // may be the id of an existing run; Validate would refuse this id as a new name
 	}
 	if err := (naming.Names{Name: o.RunID}).Validate(); err != nil {
 		return cli.Failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
@@ -62,7 +63,8 @@ func (o *Options) check(a *cli.App) error {
 	return nil
 }
 
-// startBy returns the time by which the first step of the run must begin; zero = there is no such time.
+// startBy returns the time by which the first step of the run must begin; zero = there is no such
+// time.
 func (o *Options) startBy() time.Time {
 	if o.StartIn == 0 {
 		return time.Time{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -20,13 +21,17 @@ import (
 )
 
 // others records which other runs an apply command works on. It holds the runs that the engine
-// has taken over, but that the view has not shown yet. It also holds all calls in flight.
+// has taken over, but that the view has not shown yet. It also holds all calls of agents in flight.
+// It holds no calls that start or undo a child run: an engine that stops does not wait for them.
 type others struct {
 	engine.NoObserver
 
 	mu    sync.Mutex // protects the fields `taken` and `calls`
 	taken []status.RunID
-	calls map[otherCall]time.Time // complete-by of each call in flight, also of the command's own run
+	// Complete-by of each call of an agent in flight, also of the calls of the command's own run.
+	calls map[otherCall]time.Time
+	// Beginning of the actions that start and undo child runs: the name of their agent and a dot.
+	children string
 }
 
 // An otherCall identifies a call in flight.
@@ -36,7 +41,9 @@ type otherCall struct {
 	undo         bool
 }
 
-func newOthers() *others { return &others{calls: map[otherCall]time.Time{}} }
+func newOthers(wf *dsl.Workflow) *others {
+	return &others{calls: map[otherCall]time.Time{}, children: wf.ChildAgent() + "."}
+}
 
 // FactKinds returns the kinds of facts that the method Facts reads.
 func (o *others) FactKinds() story.FactKinds {
@@ -54,7 +61,9 @@ func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 		case story.FactRunTakenOver:
 			o.taken = append(o.taken, run)
 		case story.FactAttemptStarted:
-			o.calls[call] = f.CompleteBy
+			if !strings.HasPrefix(f.Action, o.children) {
+				o.calls[call] = f.CompleteBy
+			}
 		case story.FactAttemptFinished:
 			delete(o.calls, call)
 		}
@@ -136,9 +145,9 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 	return text + ". --only leaves such runs alone."
 }
 
-// currentSteps returns the names of a run's current steps: the steps that have begun and not ended. Of a
-// for_each step it returns the instances. If there is no current step, it returns the first step
-// that has not begun; "" = all steps have ended.
+// currentSteps returns the names of a run's current steps: the steps that have begun and not ended.
+// Of a for_each step it returns the instances. If there is no current step, it returns the first
+// step that has not begun; "" = all steps have ended.
 func currentSteps(steps []store.StepView) string {
 	var begun []string
 	next := ""
@@ -171,8 +180,9 @@ func currentSteps(steps []store.StepView) string {
 }
 
 // waitingFor returns a text that says for which calls of other runs the command still waits, and
-// how long at most. It returns "" if there are no such calls.
-func (w *work) waitingFor(own status.RunID) string {
+// how long at most. It returns "" if there are no such calls. It looks up the public name of a run
+// in the store. If it cannot read the name, the text has the id of the run, which commands accept, too.
+func (w *work) waitingFor(ctx context.Context, s *session.Session, own status.RunID) string {
 	calls, until := w.others.out(own)
 	if len(calls) == 0 {
 		return ""
@@ -183,7 +193,7 @@ func (w *work) waitingFor(own status.RunID) string {
 		if c.undo {
 			what = "the undo of " + c.step
 		}
-		names = append(names, fmt.Sprintf("%s (%s) of run %s", render.Clean(what), render.Clean(c.action), w.a.Runs.NameOf(c.run)))
+		names = append(names, fmt.Sprintf("%s (%s) of run %s", render.Clean(what), render.Clean(c.action), w.nameOf(ctx, s, c.run)))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(calls) - mostNamed; more > 0 {
@@ -191,4 +201,19 @@ func (w *work) waitingFor(own status.RunID) string {
 	}
 	return fmt.Sprintf("Nothing more is started. Waiting for %s, until %s at the latest; then what is open is handed back. Ctrl-C leaves now.",
 		text, render.Clock(until, w.a.Now()))
+}
+
+// nameOf returns the public name of a run, or its id if the store does not answer. It asks the
+// store only once for each run.
+func (w *work) nameOf(ctx context.Context, s *session.Session, run status.RunID) string {
+	if w.a.Runs.Knows(run) {
+		return w.a.Runs.NameOf(run)
+	}
+	row, err := s.Store.Find(ctx, strconv.FormatInt(int64(run), 10))
+	if err != nil {
+		w.a.Logger().Debug("look up the name of a run", "run", naming.RunName(run), "error", err)
+	} else {
+		w.a.Runs.Name(row)
+	}
+	return w.a.Runs.NameOf(run)
 }

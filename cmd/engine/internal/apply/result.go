@@ -28,6 +28,10 @@ func (w *work) finish(end follow.Outcome) error {
 		}
 		w.remark("Run %s is open and kept. Go on with this command%s: %s", render.Clean(end.Run), same, w.again(end.Run))
 	case exit.Human:
+		if j, ok := w.View.(*render.JSON); ok && end.Through != "" {
+			j.NeedsPerson(end.HumanNote(w.explainCommand), end.Through, code)
+			break
+		}
 		w.remark("%s", end.HumanNote(w.explainCommand))
 	}
 	if code == exit.OK {

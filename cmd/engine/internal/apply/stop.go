@@ -19,9 +19,10 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn and returns its error. If the user presses Ctrl-C first, it cancels
-// the context of fn, waits until fn ends, and returns an error even if fn returned nil. When the
-// command follows the run, the function `interrupt` handles Ctrl-C instead.
+// interruptible calls fn and returns the error of fn. If the user presses Ctrl-C before fn has
+// ended, interruptible cancels the context of fn, waits until fn ends, and returns an error even if
+// fn returned nil. While the command follows the run, the function `interrupt` handles Ctrl-C
+// instead.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,12 +45,12 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 	}
 }
 
-// leave stops the node and waits for its end. The node gives up its runs, so that other
-// engines can continue them. Before that, the node waits for the calls in flight of these
-// runs. A second Ctrl-C ends this waiting.
+// leave stops the node and waits for its end. The node gives up its runs, so that other engines can
+// continue them. Before that, the node waits for the calls in flight of these runs. If the user
+// presses Ctrl-C during this time, the node does not wait any longer.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
-	shown := showWaiting(w, "")
+	shown := showWaiting(ctx, w, s, "")
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -58,7 +59,7 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 			w.showTaken(ctx, s, w.own)
 			return
 		case <-ticker.C:
-			shown = showWaiting(w, shown)
+			shown = showWaiting(ctx, w, s, shown)
 		case <-w.stops:
 			e.node.StopNow()
 		}
@@ -66,10 +67,10 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 }
 
 // showWaiting shows for which calls of other runs the command still waits, and returns this text.
-// The parameter `recorded` is the text that the previous call of showWaiting returned. If the text has
+// The parameter `shown` is the text that the previous call of showWaiting returned. If the text has
 // not changed, it is not shown again.
-func showWaiting(w *work, shown string) string {
-	calls := w.waitingFor(w.own)
+func showWaiting(ctx context.Context, w *work, s *session.Session, shown string) string {
+	calls := w.waitingFor(ctx, s, w.own)
 	if calls != "" && calls != shown {
 		w.View.Note(calls)
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// work holds the state of one apply command. Only one goroutine calls the view: it reads functions
-// from the channel `Updates` and calls them. The other goroutines send functions to this channel.
+// work holds the state of one apply command. Only one goroutine calls the view. This goroutine
+// reads functions from the channel `Updates` and calls them. The other goroutines send functions to
+// this channel.
 type work struct {
 	*follow.Feed
 	a        *cli.App
@@ -34,8 +35,8 @@ type work struct {
 	others *others      // the other runs that this process works on
 }
 
-// starting shows the text, which says that agents are starting. Without it, the user would see
-// nothing for some tenths of a second. With --json, starting does nothing.
+// starting shows the text, which says that agents are starting. Without this text, the user would
+// see nothing for some tenths of a second. With --json, starting does nothing.
 func (w *work) starting(text string) {
 	if !w.a.JSON {
 		w.View.Note(text)

@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// Version is the version of the engine. A module's required_version is compared with it.
+// Version is the version of the engine. The `required_version` of a module is compared with it.
 const Version = "0.1.0"
 
 // KeyVariable is the name of the environment variable with the key that encrypts sensitive
@@ -27,12 +27,13 @@ const KeyVariable = "ENGINE_ENCRYPTION_KEY"
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Lookup         func(string) (string, bool) // returns an environment variable; false = it is not set
-	Environ        func() []string
-	Now            func() time.Time
-	Exit           func(code int) // ends the process at once
+	// Returns an environment variable; false = it is not set.
+	Lookup  func(string) (string, bool)
+	Environ func() []string
+	Now     func() time.Time
+	Exit    func(code int) // ends the process at once
 
-	Private []string // paths of the embedded state and its key file; secrets must not be read from them
+	Private []string // paths of the embedded state and its key file; no secret may be read from these
 
 	Chdir    string
 	DSN      string

@@ -66,6 +66,14 @@ func (s *runNames) Name(rows ...store.RunRow) {
 	}
 }
 
+// Knows reports whether the public name of a run is known.
+func (s *runNames) Knows(run status.RunID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.names[run]
+	return ok
+}
+
 // NameOf returns the public name of a run, or its id if the name is not known. Commands accept
 // the name and the id.
 func (s *runNames) NameOf(run status.RunID) string {

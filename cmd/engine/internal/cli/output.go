@@ -42,7 +42,7 @@ func (a *App) Show(diags diag.Diagnostics) {
 	_ = diag.Render(a.Stderr, diags, o) // fails only if stderr is closed
 }
 
-// PrintJSON adds format_version to fields and writes them to stdout as a JSON object.
+// PrintJSON adds format_version to the map `fields`, and writes the map to stdout as a JSON object.
 func (a *App) PrintJSON(fields map[string]any) error {
 	fields["format_version"] = FormatVersion
 	var text strings.Builder
@@ -69,7 +69,8 @@ func (a *App) Print(format string, args ...any) error {
 
 // Note writes one line to stderr about what the command does or has found.
 func (a *App) Note(format string, args ...any) {
-	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...))) // fails only if stderr is closed
+	// This fails only if stderr is closed.
+	_, _ = fmt.Fprintln(a.Stderr, render.Clean(fmt.Sprintf(format, args...)))
 }
 
 // Live reports whether w is a terminal on which the command may overwrite lines. It ignores

@@ -27,8 +27,8 @@ func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 }
 
 // maxLine is the length of the longest line that is read from a pipe, in bytes. It is more than the
-// 1 MiB that an expression may have. So a line just above 1 MiB can be read, and its error says that
-// the expression is too large.
+// 1 MiB that an expression may have. So a line just above 1 MiB can be read, and its error says
+// that the expression is too large.
 const maxLine = 2 << 20
 
 // readAll evaluates all lines of standard input. With --json it prints one object at the end.

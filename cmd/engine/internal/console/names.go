@@ -52,8 +52,8 @@ func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, e
 	}, nil
 }
 
-// around returns a function that changes the error about a value which the run of a group does not
-// have: its text then also says which run has the value. The parameter `parent` is the name of the run
+// around returns a function that adds a hint to errors about values that the run of a group does
+// not have. The hint says which run has the value. The parameter `parent` is the name of the run
 // around the group; "" = the run has no parent.
 func around(path, parent string) func(diag.Diagnostics) diag.Diagnostics {
 	return func(found diag.Diagnostics) diag.Diagnostics {

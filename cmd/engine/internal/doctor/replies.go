@@ -14,8 +14,8 @@ import (
 // staleReply is how long a reply may wait for its sink before the doctor warns.
 const staleReply = 10 * time.Minute
 
-// checkReplies reports how many replies of runs wait, and warns about each sink for which a reply waits
-// too long.
+// checkReplies reports how many replies of runs wait, and warns about each sink for which a reply
+// waits too long.
 func checkReplies(ctx context.Context, c *checkup) error {
 	box, ok := replies.Of(c.s.Store)
 	if !ok {

@@ -189,8 +189,9 @@ func (c *checkup) histories(ctx context.Context) error {
 	return nil
 }
 
-// definitions reads the workflows that open runs have now, and reports those that cannot be read. The
-// first workflow of a moved run does not count: the run does not need its agents any more.
+// definitions reads the workflows that open runs have now, and reports those that cannot be read.
+// If a run was moved, only the workflow to which it was moved is read: the run does not need its
+// first workflow any more.
 func (c *checkup) definitions(ctx context.Context) error {
 	for _, r := range c.open {
 		id := cmp.Or(r.Moved, r.Workflow)
@@ -214,7 +215,9 @@ func (c *checkup) definitions(ctx context.Context) error {
 // redundancy warns about agents that have only one agent process on all engines together. If this
 // process dies, no call of the agent succeeds until a new process is ready (S84).
 func (c *checkup) redundancy(context.Context) error {
-	single := map[string][]string{} // key: name of an agent; value: names of the workflows that use it
+	// Each key is the name of an agent. Its value has the names of the workflows that use this
+	// agent.
+	single := map[string][]string{}
 	for _, use := range c.flow {
 		if use.flow == nil {
 			continue

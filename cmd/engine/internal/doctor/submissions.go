@@ -16,8 +16,8 @@ import (
 // staleStart is how long a submission or an event may wait for an engine before the doctor warns.
 const staleStart = 5 * time.Minute
 
-// checkStarts warns about submissions and events that wait too long (S65). An engine may be unable to
-// decide on them, for example because it lacks the encryption key.
+// checkStarts warns about submissions and events that wait too long (S65). An engine may be unable
+// to decide on them, for example because it lacks the encryption key.
 func checkStarts(ctx context.Context, c *checkup) error {
 	list, err := starts.Oldest(ctx, c.s.Store)
 	if err != nil {
@@ -32,8 +32,8 @@ func checkStarts(ctx context.Context, c *checkup) error {
 	return nil
 }
 
-// checkSubmissions warns about submissions that engines refused. The programs that submitted them wait
-// for runs that do not exist.
+// checkSubmissions warns about submissions that engines refused. The programs that submitted them
+// wait for runs that do not exist.
 func checkSubmissions(ctx context.Context, c *checkup) error {
 	role, ok := intake.Of(c.s.Store)
 	if !ok {

@@ -58,7 +58,7 @@ func Send(ctx context.Context, a *cli.App, kind string, o SendOptions) error {
 	return a.Print("%s\n", e.ID)
 }
 
-// warn warns if no published workflow wants events of a type.
+// warn prints a warning if no published workflow has a block for events of this type.
 func warn(ctx context.Context, a *cli.App, s *session.Session, kind string) error {
 	role, ok := schedules.Of(s.Store)
 	if !ok {

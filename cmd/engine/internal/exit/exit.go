@@ -8,7 +8,7 @@ import (
 // Exit codes. They are part of the interface and never change their meaning.
 const (
 	OK      = 0 // done: run succeeded, or nothing to do, or valid
-	Failed  = 1 // command could not do its work: error in a workflow, the flags, the database or I/O
+	Failed  = 1 // command failed: error in a workflow, the flags, the database or I/O
 	Changes = 2 // plan --detailed-exitcode: apply would start or continue a run
 	Format  = 3 // fmt --check: files would change
 	Clean   = 4 // run ended without success, and has undone all that the workflow lets it undo

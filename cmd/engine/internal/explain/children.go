@@ -14,11 +14,12 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// maxChildren is the highest number of child runs of which `explain` names the status.
+// maxChildren is the largest number of child runs whose status the command shows. It is also the
+// largest number of sentences about signals for which steps in groups wait.
 const maxChildren = 5
 
-// children adds sentences about the child runs for which the run waits: their status, and which child
-// run at any depth needs a person. For a run that has ended it does nothing.
+// children adds sentences about the child runs for which the run waits: their status, and which
+// child run at any depth needs a person. For a run that has ended it does nothing.
 func (x *explained) children(ctx context.Context, s *session.Session, r *history.Run) error {
 	if x.row.State.Final() {
 		return nil
@@ -60,9 +61,10 @@ func (x *explained) children(ctx context.Context, s *session.Session, r *history
 	return nil
 }
 
-// signals adds a sentence for each step in a group, at any depth, that waits for a signal. It adds at most
-// `left` sentences, and returns how many more it may add. The command in the sentence names the run of
-// the group: with the run itself, the signal would go to the first step that waits for it.
+// signals adds a sentence for each step in a group, at any depth, that waits for a signal. It adds
+// at most `left` sentences, and returns how many more it may add. The command in the sentence names
+// the run of the group. If the command named the run around the group, the signal would go to the
+// first step that waits for it.
 func (x *explained) signals(r *history.Run, left int) int {
 	for _, node := range slices.Sorted(maps.Keys(r.Groups)) {
 		group := r.Groups[node].Run

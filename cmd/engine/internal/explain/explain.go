@@ -165,8 +165,8 @@ func (x *explained) engines() {
 }
 
 // room adds sentences about a run that waits for its unique key, or for a place under its
-// concurrency limit. They say which runs hold the key or the places, and when this run starts.
-// For any other run it does nothing.
+// concurrency limit. The sentences say which runs hold the key or the places, and when this run
+// starts. For any other run, room does nothing.
 func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run) error {
 	key, err := history.KeyWaitOf(ctx, s, r)
 	if err != nil {
@@ -193,7 +193,8 @@ func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run
 	return nil
 }
 
-// lacks reports whether an alert says that no living engine has all agents of the run.
+// lacks reports whether an alert says that no living engine has all agents of the run. It returns
+// false if no engine is alive at all, or if the run needs a person.
 func (x *explained) lacks() bool {
 	_, lacks := history.Missing(x.alerts, x.row)
 	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()

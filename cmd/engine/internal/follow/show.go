@@ -23,12 +23,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome holds the name of a run, and the state of the run when the command stopped showing it.
+// An Outcome holds the name of a run, and the state that the run had when the command stopped
+// showing the run.
 type Outcome struct {
 	Run   string
 	State *machine.State
-	// Through is the name of the child run, at any depth, because of which the run needs a human; "" =
-	// the run does not need a human because of a child run.
+	// Through is the name of the child run, at any depth, because of which the run needs a human;
+	// "" = the run does not need a human because of a child run.
 	Through string
 }
 
@@ -68,8 +69,8 @@ func Show(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 		view.Note("No engine is alive that could continue this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
 	end, err := Follow(ctx, a, s, row, view, from, first)
-	if a.JSON && err == nil && end.Through != "" { // no fact of the run says that it needs a human
-		view.Note(end.humanNote())
+	if j, ok := view.(*render.JSON); ok && err == nil && end.Through != "" {
+		j.NeedsPerson(end.humanNote(), end.Through, end.Code())
 	}
 	view.End()
 	RestoreLog(a)

@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/goals"
 )
 
-// Reset frees the key of a goal that was reached, so that a new run can start. It records who did it
-// and why.
+// Reset frees the key of a goal that was reached, so that a new run can start. The store records
+// who has reset the goal, and why.
 func Reset(ctx context.Context, a *cli.App, workflow, key, reason string) error {
 	if reason = strings.TrimSpace(reason); reason == "" || len(reason) > goals.MaxText {
 		return cli.Failed("Missing reason", "Say why the goal may be reached again: --reason TEXT, at most %d bytes. The text is kept.", goals.MaxText)

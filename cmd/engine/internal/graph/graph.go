@@ -22,11 +22,13 @@ type Node struct {
 	Action  string `json:"action"`
 	ForEach bool   `json:"for_each,omitempty"`
 	Repeat  bool   `json:"repeat,omitempty"`
-	Limited bool   `json:"limited,omitempty"` // a concurrency block limits the child runs of the step
+	// If Limited is true, a concurrency block limits the child runs of the step.
+	Limited bool   `json:"limited,omitempty"`
 	When    bool   `json:"when,omitempty"`
 	Pivot   bool   `json:"pivot,omitempty"`
 	Undo    string `json:"undo,omitempty"`
-	Group   *Graph `json:"group,omitempty"` // drawing of the steps inside of a group; nil = the step is no group
+	// Group is the drawing of the steps inside of a group; nil = the step is no group.
+	Group *Graph `json:"group,omitempty"`
 }
 
 // An Edge leads from one step to another step, which waits for the first one.

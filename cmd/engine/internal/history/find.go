@@ -61,9 +61,9 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	return rows[0], nil
 }
 
-// unknownRun returns the error that there is no run with this name or key. If the run was submitted,
-// the error says what has become of the submission. Otherwise it suggests a similar name or key of
-// one of the newest runs.
+// unknownRun returns the error that there is no run with this name or key. If the run was
+// submitted, the error says what has become of the submission. If it was not submitted, the error
+// suggests a similar name or key of one of the newest runs.
 func unknownRun(ctx context.Context, s *session.Session, name string) error {
 	if x, err := Submission(ctx, s, name); err != nil {
 		return err

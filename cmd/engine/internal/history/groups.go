@@ -115,17 +115,18 @@ func readGroup(ctx context.Context, s *session.Session, u unread) (*Run, error) 
 
 // A Kin says to which other runs a child run belongs.
 type Kin struct {
-	// Description of the child run with the name of its parent, such as "the run of group box of run r".
+	// A description of the child run with the name of its parent, such as "the run of group box of
+	// run r".
 	What  string
 	Group bool // the child run is the run of a group
-	// Movable is the nearest run around the child run that `engine migrate` moves: it is no run of a
-	// group, and no run of a library's workflow.
+	// Movable is the nearest run around the child run that `engine migrate` moves: it is no run of
+	// a group, and no run of a library's workflow.
 	Movable store.RunRow
 	Top     store.RunRow // the outermost run: no other run has started it
 }
 
-// KinOf returns the Kin of a run, or nil if the run is no child run. It also returns nil if retention has
-// removed the parent, which it removes before the child run.
+// KinOf returns the Kin of a run, or nil if the run is no child run. It also returns nil if
+// retention has removed the parent already: retention removes a parent before its child runs.
 func KinOf(ctx context.Context, s *session.Session, r *Run) (*Kin, error) {
 	parent := r.State.Run().Parent
 	if parent.Run == 0 {
@@ -162,8 +163,9 @@ func KinOf(ctx context.Context, s *session.Session, r *Run) (*Kin, error) {
 	return k, nil
 }
 
-// isGroup reports whether a child run is the run of a group. It looks into the definition of the child
-// run, because the parent may have been moved to another definition since it started the child run.
+// isGroup reports whether a child run is the run of a group. It looks into the definition of the
+// child run, because the parent may have been moved to another definition since it started the
+// child run.
 func isGroup(ctx context.Context, s *session.Session, r *Run) (bool, error) {
 	def, err := s.Defs.Definition(ctx, r.Workflow())
 	if err != nil {
@@ -179,8 +181,8 @@ func isGroup(ctx context.Context, s *session.Session, r *Run) (bool, error) {
 	return false, nil
 }
 
-// AllGroups returns the child runs of the groups of a run, at any depth, as far as ReadGroups has read
-// them.
+// AllGroups returns the child runs of the groups of a run, at any depth, as far as ReadGroups has
+// read them.
 func AllGroups(r *Run) []*Run {
 	var all []*Run
 	for _, node := range slices.Sorted(maps.Keys(r.Groups)) {
@@ -191,8 +193,8 @@ func AllGroups(r *Run) []*Run {
 	return all
 }
 
-// NoticesOfGroups adds the notices of groups to the notices of their run. It knows only the groups that
-// ReadGroups has read. A notice of a group says that the group's run needs a person.
+// NoticesOfGroups adds the notices of groups to the notices of their run. It knows only the groups
+// that ReadGroups has read. A notice of a group says that the group's run needs a person.
 func NoticesOfGroups(ctx context.Context, s *session.Session, r *Run) error {
 	for _, group := range AllGroups(r) {
 		if !group.Flow.Announces() {
@@ -210,9 +212,9 @@ func NoticesOfGroups(ctx context.Context, s *session.Session, r *Run) error {
 // mostRuns is the highest number of runs of groups that an error names.
 const mostRuns = 3
 
-// KnowsStep returns an error if the run has no step with that name. If the run of a group has such a
-// step, the error names that run and the command line for it. The parameter `command` is the name of
-// the command, such as settle.
+// KnowsStep returns an error if the run has no step with that name. If the run of a group has such
+// a step, the error names that run and the command line for it. The parameter `command` is the name
+// of the command, such as settle.
 func KnowsStep(ctx context.Context, s *session.Session, r *Run, step, command string) error {
 	unknown := r.Knows(step)
 	if unknown == nil || !r.Flow.StartsChildren() {
@@ -237,9 +239,10 @@ func KnowsStep(ctx context.Context, s *session.Session, r *Run, step, command st
 	return cli.Failed("Step of a group", "Step %q belongs to a group, and a group has a run of its own. Use the run of the group, with the other flags as before: %s.", render.Clean(step), list)
 }
 
-// GroupRows returns the rows of the runs of a run's groups, at any depth, but at most MaxGroups. It reads
-// no journal: the workflow of a group has the name WORKFLOW.GROUP. The result `more` is true if there
-// are further groups.
+// GroupRows returns the rows of the runs of a run's groups, at any depth, but at most MaxGroups. It
+// reads no journal. It finds the runs of groups by the names of their workflows, because the
+// workflow of a group has the name WORKFLOW.GROUP. The result `more` is true if there are further
+// groups.
 func GroupRows(ctx context.Context, s *session.Session, run store.RunRow) (rows []store.RunRow, more bool, err error) {
 	level := []store.RunRow{run}
 	for len(level) > 0 {

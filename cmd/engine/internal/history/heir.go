@@ -29,8 +29,8 @@ func Heir(ctx context.Context, s *session.Session, run status.RunID) (string, er
 	return NameOf(ctx, s, id)
 }
 
-// NameOf returns the public name of the run with an internal id. If the run does not exist any more,
-// it returns the name that can be computed from the id.
+// NameOf returns the public name of the run with an internal id. If the run does not exist any
+// more, it returns the name that can be computed from the id.
 func NameOf(ctx context.Context, s *session.Session, id status.RunID) (string, error) {
 	row, err := s.Store.Find(ctx, strconv.FormatInt(int64(id), 10))
 	switch {

@@ -18,7 +18,8 @@ type Late struct {
 	Event   machine.Event // the decoded reply; nil = it cannot be read
 	Err     error         // why the reply cannot be read
 	Purpose story.Purpose // what the call was for; "" = not known any more
-	Undo    bool          // the call was an undo, or a lookup that asked whether an undo took effect
+	// If Undo is true, the call was an undo, or a lookup that asked whether an undo took effect.
+	Undo bool
 }
 
 // LateReplies reads a run's late replies, oldest first. If a reply cannot be read, its Event
@@ -74,8 +75,8 @@ func (l Late) OutcomeText() string {
 	return what
 }
 
-// JSON returns a late reply for --json. It leaves out the output, because it is not known
-// which of its values are sensitive.
+// JSON returns a late reply for --json. It leaves out the output, because it is not known which
+// values of the output are sensitive.
 func (l Late) JSON() map[string]any {
 	m := map[string]any{"at": l.At, "step": l.Step, "call": l.Call, "outcome": l.Outcome, "readable": l.Err == nil}
 	for name, s := range map[string]string{"code": l.Code, "purpose": string(l.Purpose)} {

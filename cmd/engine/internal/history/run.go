@@ -30,17 +30,24 @@ type Run struct {
 	Alerts  []store.AlertRow
 	Late    []Late
 	Inbox   []store.Message
-	Resets  []goals.Reset      // resets of the goals that the run had reached
-	Notices []notice.Sent      // states of the run that notify blocks announce, with their notifications
-	Replies []replies.Reply    // replies of the run; nil = it has none, or none was written yet
-	Owner   *store.Member      // the engine that owns the run, which may be dead; nil = not known
-	Heir    string             // name of the run that has taken over the results of this run; "" = none
-	InLine  *InLine            // limit under which the run waits for a place; nil = it does not wait for a place
-	KeyWait *KeyWait           // unique key for which the run waits; nil = it does not wait for its key
-	Groups  map[int]Group      // child runs of groups, by the number of the node; only after ReadGroups
+	Resets  []goals.Reset // resets of the goals that the run had reached
+	// Notices are the states of the run that notify blocks announce, with their notifications.
+	Notices []notice.Sent
+	Replies []replies.Reply // replies of the run; nil = it has none, or none was written yet
+	Owner   *store.Member   // the engine that owns the run, which may be dead; nil = not known
+	// Heir is the name of the run that has taken over the results of this run; "" = none.
+	Heir string
+	// InLine is the limit under which the run waits for a place; nil = it does not wait for a
+	// place.
+	InLine *InLine
+	// KeyWait is the unique key for which the run waits; nil = it does not wait for its key.
+	KeyWait *KeyWait
+	// Groups holds the child runs of groups, by the number of the node. Only ReadGroups sets it.
+	Groups  map[int]Group
 	Refused *intake.Submission // refused submission with the same id as this run; nil = none
-	Omitted int                // number of child runs of groups, at any depth, that ReadGroups did not read
-	Source  map[string][]byte  // the files of the definition, by name; only for --definition
+	// Omitted is the number of child runs of groups, at any depth, that ReadGroups did not read.
+	Omitted int
+	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
 
 // Read reads the journal of a run and computes the run's state from it. It reads nothing
@@ -92,7 +99,8 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 			return nil, s.Wrap("read the replies", err)
 		}
 	}
-	// engine.submit refuses the id of another run. But a run can take the id while the submission waits.
+	// engine.submit refuses the id of another run. But a run can take the id while the submission
+	// waits.
 	switch x, err := Submission(ctx, s, row.Name); {
 	case err != nil:
 		return nil, err

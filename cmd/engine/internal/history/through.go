@@ -73,7 +73,8 @@ func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.
 	return above(ctx, s, needy)
 }
 
-// above finds the open parents of the given runs, then the open parents of these parents, and so on.
+// above finds the open parents of the given runs, then the open parents of these parents, and so
+// on.
 func above(ctx context.Context, s *session.Session, needy []store.RunRow) (Through, []store.RunRow, error) {
 	through, known := Through{}, map[status.RunID]store.RunRow{}
 	// The keys of the map `below` are the parents on the present level. Each value has the names of

@@ -49,8 +49,9 @@ type rotation struct {
 func (r *rotation) finished() bool { return r.left == 0 && len(r.early) == 0 }
 
 // Rotate makes the first given key the newest key of the state. With this key, it seals again all
-// data that an older key has sealed. If no data sealed by an older key is left, the state needs
-// only the newest key from then on. Otherwise Rotate returns exit code 1 as an error.
+// data that an older key has sealed. If no such data is left, and no engine may still seal with an
+// older key, the state needs only the newest key from then on. In all other cases Rotate returns
+// exit code 1 as an error.
 func Rotate(ctx context.Context, a *cli.App) error {
 	s, err := session.OpenKept(ctx, a)
 	if err != nil {
@@ -89,8 +90,8 @@ func Rotate(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-// wrap returns err with the name of the failed operation, which is the parameter `doing`. It does not
-// change an error about a key, because such an error is clear without the name.
+// wrap returns err with the name of the failed operation, which is the parameter `doing`. It does
+// not change an error about a key, because such an error is clear without the name.
 func wrap(s *session.Session, doing string, err error) error {
 	var key *crypt.KeyError
 	if errors.As(err, &key) {

@@ -85,8 +85,9 @@ func One(ctx context.Context, a *cli.App, run string, o Options) error {
 		}})
 }
 
-// compare compares a run with its workflow in the new definition. A run of a group, or of a library's
-// workflow, cannot be moved. Then the plan has only the reason, which names the run that can be moved.
+// compare compares a run with its workflow in the new definition. A run of a group, or of a
+// library's workflow, cannot be moved. Then the plan has only the reason, which names the run that
+// can be moved.
 func compare(ctx context.Context, s *session.Session, r *history.Run, next *dsl.Definition, o Options) (moving.Plan, error) {
 	if r.Flow.Inner {
 		k, err := history.KinOf(ctx, s, r)
@@ -104,8 +105,8 @@ func compare(ctx context.Context, s *session.Session, r *history.Run, next *dsl.
 	return moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes(), moving.Moment{At: time.Now(), Signals: r.State.EarlySignals()}), nil
 }
 
-// inner returns why the run of a group, or of a library's workflow, cannot be moved. The parameter `to`
-// is the value of the flag --to.
+// inner returns why the run of a group, or of a library's workflow, cannot be moved. The parameter
+// `to` is the value of the flag --to.
 func inner(r *history.Run, k *history.Kin, to string) moving.Refusal {
 	why, later := fmt.Sprintf("it is %s, with workflow %s of a library, and keeps", k.What, r.Flow.Name), "child runs"
 	if k.Group {
@@ -142,13 +143,18 @@ func ask(a *cli.App) error {
 	return nil
 }
 
-// refusal returns the error that a run cannot be moved, with all reasons.
+// refusal returns the error that a run cannot be moved, with all reasons. If no reason names a command,
+// a last sentence does.
 func refusal(r *history.Run, plan moving.Plan) error {
 	var lines []string
 	for _, why := range plan.Refusals {
 		lines = append(lines, "- "+render.Clean(why.String())+".")
 	}
-	return cli.Failed("Run cannot be moved", "Run %s keeps its definition:\n%s", render.Clean(r.Row.Name), strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "`engine ") {
+		text += fmt.Sprintf("\n`engine explain %s` shows what the run accepts now.", history.Arg(r.Row))
+	}
+	return cli.Failed("Run cannot be moved", "Run %s keeps its definition:\n%s", render.Clean(r.Row.Name), text)
 }
 
 // write shows what the move would do with each step.

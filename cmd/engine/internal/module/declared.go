@@ -24,8 +24,8 @@ func Agent(ctx context.Context, a *cli.App, given, name string, catalog *agents.
 	return catalog.Find(ctx, name, "")
 }
 
-// Plugins returns the plugin of each agent that a module uses, by the name of the agent. The parameter
-// `given` is the path of the module. If the module cannot be read, the result is nil.
+// Plugins returns the plugin of each agent that a module uses, by the name of the agent. The
+// parameter `given` is the path of the module. If the module cannot be read, the result is nil.
 func Plugins(a *cli.App, given string) map[string]string {
 	m, err := Parse(a, given)
 	if err != nil {

@@ -79,8 +79,8 @@ func (l *Linked) Install(ctx context.Context) error {
 	return nil
 }
 
-// WriteLock writes the lock file if its content changes. If `readonly` is true, WriteLock returns an
-// error instead.
+// WriteLock writes the lock file if its content changes. If `readonly` is true, WriteLock returns
+// an error instead.
 func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 	before, after := lock.Format(old), lock.Format(now)
 	if bytes.Equal(before, after) && (len(now.Agents) > 0 || len(old.Agents) == 0) {

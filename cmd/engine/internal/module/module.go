@@ -62,7 +62,8 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	}
 	opts := dsl.ParseOptions{File: m.file, Dir: called, Env: a.Lookup, EngineVersion: cli.Version}
 	if home, inside := below(a.Path("."), m.Dir); inside {
-		around, err := os.OpenRoot(a.Path(".")) // a library may be anywhere in the working directory
+		// A library may be anywhere in the working directory.
+		around, err := os.OpenRoot(a.Path("."))
 		if err != nil {
 			return nil, fmt.Errorf("open the working directory: %w", err)
 		}
@@ -78,8 +79,8 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	return m, nil
 }
 
-// below returns the path of dir relative to the directory base, with slashes. It returns false if
-// `dir` is not inside of `base`.
+// below returns the path of `dir` relative to the directory `base`, with slashes. It returns false
+// if `dir` is not inside of `base`.
 func below(base, dir string) (string, bool) {
 	base, baseErr := filepath.Abs(base)
 	dir, dirErr := filepath.Abs(dir)
@@ -106,8 +107,8 @@ func (m *Module) Named(diags diag.Diagnostics) diag.Diagnostics {
 	return out
 }
 
-// Label returns the name of the module in messages. This is the name of its file if there is only
-// one, and otherwise the name of its directory.
+// Label returns the name of the module in messages: the name of its file if the module has only one
+// file, and otherwise the name of its directory.
 func (m *Module) Label() string {
 	if m.file != "" {
 		return path.Join(m.Shown, m.file)
@@ -125,8 +126,8 @@ func (m *Module) Label() string {
 	return m.Shown
 }
 
-// Choose returns the workflow with the given name. If `name` is "", it returns the only workflow, or
-// an error if there is not exactly one.
+// Choose returns the workflow with the given name. If `name` is "", it returns the only workflow,
+// or an error if there is not exactly one.
 func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 	names := def.Names()
 	switch {

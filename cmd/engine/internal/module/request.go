@@ -12,7 +12,8 @@ type Request struct {
 	*Linked
 	Workflow *dsl.Workflow
 	Vars     dsl.Value
-	Given    map[string]bool // names of the variables that got a value from the environment, a file or a flag
+	// Given has the names of the variables that got a value from the environment, a file or a flag.
+	Given map[string]bool
 }
 
 // NewRequest links the module at PATH, chooses the workflow, and binds the values to its

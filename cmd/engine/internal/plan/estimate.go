@@ -54,7 +54,8 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	}
 	t.compensation = dsl.Limit{After: machine.DefaultCompensation}
 	if wf.CompensationDeadline != nil {
-		t.compensation, _ = wf.CompensationDeadline(scope) // zero if the deadline depends on values that only a run has
+		// The result is zero if the deadline depends on values that only a run has.
+		t.compensation, _ = wf.CompensationDeadline(scope)
 	}
 	return t
 }
@@ -91,7 +92,8 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		return 0, true // the function `estimate` sets the field `runtime`: the time is known only in a run
+		// The time is known only in a run. The function `estimate` sets the field `runtime` then.
+		return 0, true
 	}
 	limit := s.Deadline.After
 	switch {

@@ -6,23 +6,26 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// The type limited describes the concurrency block of a group, or of the workflow of a child run, as
-// far as it is known before a run.
+// The type limited describes the concurrency block of a group, or of the workflow of a child run,
+// as far as it is known before a run.
 type limited struct {
-	limit  int // largest number of open runs; 0 = it is known only in a run
-	keyed  bool
-	reject bool // true = the step fails if the limit is reached; false = its child run waits in line
+	limit int // largest number of open runs; 0 = it is known only in a run
+	keyed bool
+	// If `reject` is true, the step fails if the limit is reached. If it is false, the child run of
+	// the step waits in line.
+	reject bool
 }
 
-// limitedOf returns the limit of the child runs of a step; nil = the step starts no child run, or there
-// is no limit.
+// limitedOf returns the limit of the child runs of a step; nil = the step starts no child run, or
+// there is no limit.
 func limitedOf(s *dsl.Step) *limited {
 	if s.Child == nil || s.Child.Workflow.Concurrency == nil {
 		return nil
 	}
 	c := s.Child.Workflow.Concurrency
 	l := &limited{keyed: c.Key != nil, reject: c.Reject}
-	if n, err := c.Limit(&dsl.Scope{}); err == nil { // this scope has no values, because the values of a child run are known only in a run
+	// This scope has no values, because the values of a child run are known only in a run.
+	if n, err := c.Limit(&dsl.Scope{}); err == nil {
 		l.limit = n
 	}
 	return l

@@ -18,15 +18,18 @@ import (
 
 // A Plan says what apply would do with a workflow.
 type Plan struct {
-	label    string
-	flow     *dsl.Workflow
-	steps    []step // in order of waves: a step waits only for steps of earlier waves
-	times    times
-	key      string
-	earlier  *store.RunRow  // the run that has the unique key now; nil = none
-	others   map[string]int // number of open runs with another definition, by the digest of that definition
-	sameOpen int            // number of open runs with this definition
-	embedded bool           // the state is an embedded file, which cannot check rows of an application
+	label   string
+	flow    *dsl.Workflow
+	steps   []step // in order of waves: a step waits only for steps of earlier waves
+	times   times
+	key     string
+	earlier *store.RunRow // the run that has the unique key now; nil = none
+	// Number of open runs with another definition, by the digest of that definition.
+	others   map[string]int
+	sameOpen int // number of open runs with this definition
+	// If `embedded` is true, the state is an embedded file, which cannot check rows of an
+	// application.
+	embedded bool
 }
 
 // New makes the plan of a request. It looks up the runs that exist, and changes nothing.

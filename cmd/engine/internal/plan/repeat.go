@@ -11,10 +11,12 @@ import (
 
 // A loop is the repeat block of a step, as far as it is known before a run.
 type loop struct {
-	until    bool           // the loop may end before its largest number of iterations
-	most     int            // largest number of iterations; 0 = there is no limit, or it is known only in a run
-	interval *time.Duration // pause between two iterations; nil = there is none, or it is known only in a run
-	varies   bool           // the pause is known only in a run
+	until bool // the loop may end before its largest number of iterations
+	// Largest number of iterations; 0 = there is no limit, or it is known only in a run.
+	most int
+	// Pause between two iterations; nil = there is none, or it is known only in a run.
+	interval *time.Duration
+	varies   bool // the pause is known only in a run
 }
 
 // loopOf returns the repeat block of a step; nil = the step has none.

@@ -76,8 +76,8 @@ func IsDir(p string) bool {
 	return err == nil && info.IsDir()
 }
 
-// A checkedFS is the file system of a module's directory. It opens only regular files and
-// directories, and its links cannot lead out of the directory.
+// A checkedFS is the file system of a module's directory. It opens only regular files, and lists
+// directories. Its links cannot lead out of the directory.
 type checkedFS struct {
 	rootFS
 	root *os.Root
@@ -90,8 +90,8 @@ type rootFS interface {
 	fs.ReadLinkFS
 }
 
-// NewFS returns a file system for a directory. It opens only regular files and directories, and
-// its links cannot lead out of the directory.
+// NewFS returns a file system for a directory. It opens only regular files, and lists directories.
+// Its links cannot lead out of the directory.
 func NewFS(root *os.Root) (fs.FS, error) {
 	inner, ok := root.FS().(rootFS)
 	if !ok {

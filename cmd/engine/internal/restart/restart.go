@@ -10,7 +10,6 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
-	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
@@ -42,8 +41,8 @@ func (o Options) Check() error {
 	return verbs.CheckReason(o.Reason, "")
 }
 
-// Run starts a new run from the results of an ended run. It shows first what the new run takes over.
-// Without --yes it asks the person first.
+// Run starts a new run from the results of an ended run. It shows first what the new run takes
+// over. Without --yes it asks the person first.
 func Run(ctx context.Context, a *cli.App, run string, o Options) error {
 	var next *module.Linked
 	if o.To != "" {
@@ -155,7 +154,8 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 	if w.a.JSON && !w.o.Yes {
 		return w.planJSON()
 	}
-	if !w.a.JSON {
+	// The table promises what the new run does, so it is not printed if there will be no new run.
+	if !w.a.JSON && len(w.plan.Refusals) == 0 {
 		if err := w.write(); err != nil {
 			return err
 		}
@@ -184,21 +184,25 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 	return w.recorded(ctx, sub)
 }
 
-// restarting returns what the engine is asked for.
+// restarting returns the request to the engine: which run to restart, from which step, and how.
 func (w *work) restarting(def *dsl.Definition) engine.Restarting {
 	return engine.Restarting{
 		Definition: def, Run: w.r.Row.Run, Step: w.o.From, Again: w.o.Again, Name: w.o.RunID, By: verbs.Person(), Reason: w.o.Reason,
 	}
 }
 
-// preview adds a refusal to the plan if the engine would not accept the new run now: for example, the
-// limit of the workflow is full, or the unique key cannot be evaluated. With --yes the engine itself
-// refuses the run.
+// preview adds a refusal to the plan if the engine would not accept the new run now: for example,
+// another run has its name, the limit of the workflow is full, or the unique key cannot be
+// evaluated. With --yes, preview does nothing, because then the engine itself refuses the run.
 func (w *work) preview(ctx context.Context, def *dsl.Definition) error {
 	if w.o.Yes || len(w.plan.Refusals) > 0 {
 		return nil
 	}
-	if heir, err := history.Heir(ctx, w.s, w.r.Row.Run); err != nil || heir != "" { // the command was repeated
+	// If there is an heir here, --run-id names this heir: the command was repeated.
+	if heir, err := history.Heir(ctx, w.s, w.r.Row.Run); err != nil || heir != "" {
+		return err
+	}
+	if taken, err := w.nameTaken(ctx); err != nil || taken {
 		return err
 	}
 	err := engine.CheckRestart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), w.restarting(def))
@@ -206,6 +210,26 @@ func (w *work) preview(ctx context.Context, def *dsl.Definition) error {
 		w.plan.Refusals = append(w.plan.Refusals, moving.Refusal{Reason: "the new run would be refused: " + err.Error()})
 	}
 	return nil
+}
+
+// nameTaken reports whether a run with the name in --run-id exists. If it does, nameTaken adds a
+// refusal to the plan. The caller has checked that this run is not the heir of the ended run.
+func (w *work) nameTaken(ctx context.Context) (bool, error) {
+	if w.o.RunID == "" {
+		return false, nil
+	}
+	row, err := w.s.Store.Find(ctx, w.o.RunID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, w.s.Wrap("find the run", err)
+	}
+	w.plan.Refusals = append(w.plan.Refusals, moving.Refusal{
+		Reason: fmt.Sprintf("run %s exists already, and has not taken over the results of run %s", render.Clean(row.Name), render.Clean(w.r.Row.Name)),
+		Next:   "give the new run another name with --run-id",
+	})
+	return true, nil
 }
 
 // ask asks the person whether to start the new run. It returns an error unless the answer is "yes".
@@ -247,8 +271,8 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 	return w.s.Wrap("record the run", err)
 }
 
-// mine is called if the new run exists already. It returns nil if an earlier restart of the
-// same ended run has recorded it, and otherwise an error.
+// mine is called if the new run exists already. It returns nil if an earlier restart of the same
+// ended run has recorded the new run. In all other cases it returns an error.
 func (w *work) mine(ctx context.Context, sub store.Submitted) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil {
@@ -298,96 +322,16 @@ func (w *work) taken() int {
 	return n
 }
 
-// refused returns the error that the run cannot be restarted, with all reasons.
+// refused returns the error that the run cannot be restarted, with all reasons. If no reason names a
+// command, a last sentence does.
 func (w *work) refused(all []moving.Refusal) error {
 	var lines []string
 	for _, why := range all {
 		lines = append(lines, "- "+render.Clean(why.String())+".")
 	}
-	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), strings.Join(lines, "\n"))
-}
-
-// write shows what the new run takes over.
-func (w *work) write() error {
-	if len(w.plan.Steps) == 0 {
-		return nil
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "`engine ") {
+		text += fmt.Sprintf("\n`engine show %s` shows its steps and their effects.", history.Arg(w.r.Row))
 	}
-	table := render.Table{Head: []string{"STEP", "OLD RUN", "NEW RUN"}}
-	for _, h := range w.plan.Steps {
-		was := "-"
-		if h.Node >= 0 {
-			was = h.State.String()
-		}
-		table.Add(h.Name, was, becomes(h))
-	}
-	if err := w.a.Print("Run %s, workflow %s, from step %s\n\n", render.Clean(w.r.Row.Name), w.r.Flow.Name, render.Clean(w.o.From)); err != nil {
-		return err
-	}
-	if err := table.Write(w.a.Stdout); err != nil {
-		return fmt.Errorf("write to stdout: %w", err)
-	}
-	return w.a.Print("\n")
-}
-
-// becomes returns words that say what the new run does with a step.
-func becomes(h moving.Heritage) string {
-	text := "runs"
-	switch {
-	case h.Refused && h.Taken:
-		text = "cannot be taken over"
-	case h.Taken && h.Undoes:
-		text = "takes over the result and the effect, and undoes the effect if it fails"
-	case h.Taken && h.Effect:
-		text = "takes over the result; the effect stays"
-	case h.Taken:
-		text = "takes over the result"
-	case h.Effect:
-		text = "runs, and takes effect a second time"
-	}
-	if h.Was != "" {
-		text += " (was " + h.Was + ")"
-	}
-	return text
-}
-
-// planJSON prints what the new run would take over, as JSON.
-func (w *work) planJSON() error {
-	m := w.result()
-	m["dry_run"] = true
-	if err := w.a.PrintJSON(m); err != nil {
-		return err
-	}
-	if len(w.plan.Refusals) > 0 {
-		return exit.Code(exit.Failed)
-	}
-	return nil
-}
-
-// result returns the JSON object of the command, without what is known only after the restart.
-func (w *work) result() map[string]any {
-	steps, refusals := []map[string]any{}, []map[string]any{}
-	for _, h := range w.plan.Steps {
-		m := map[string]any{"step": h.Name, "taken_over": h.Taken, "effect": h.Effect, "undone_on_failure": h.Undoes}
-		if h.Node >= 0 {
-			m["state"] = h.State.String()
-		}
-		if h.Was != "" {
-			m["was"] = h.Was
-		}
-		steps = append(steps, m)
-	}
-	for _, why := range w.plan.Refusals {
-		m := map[string]any{"reason": why.Reason}
-		if why.Step != "" {
-			m["step"] = why.Step
-		}
-		if why.Next != "" {
-			m["next"] = why.Next
-		}
-		refusals = append(refusals, m)
-	}
-	return map[string]any{
-		"run": w.r.Row.Name, "workflow": w.r.Flow.Name, "from": w.o.From, "can_restart": len(w.plan.Refusals) == 0,
-		"steps": steps, "refusals": refusals,
-	}
+	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), text)
 }

@@ -18,7 +18,7 @@ const changeTries = 10
 func Pause(ctx context.Context, a *cli.App, name string) error { return setPaused(ctx, a, name, true) }
 
 // Resume makes a paused schedule start runs again. Ticks that passed during the pause are treated
-// as missed ticks: see catch_up.
+// as missed ticks: see `catch_up` in the language.
 func Resume(ctx context.Context, a *cli.App, name string) error {
 	return setPaused(ctx, a, name, false)
 }

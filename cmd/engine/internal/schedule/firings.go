@@ -203,8 +203,8 @@ func ListQuarantine(ctx context.Context, a *cli.App, name string) error {
 	return nil
 }
 
-// RetryQuarantine starts the runs of quarantined rows of a firing. If `keys` are given, it takes only the
-// rows with these keys.
+// RetryQuarantine starts the runs of quarantined rows of a firing. If `keys` are given, it takes
+// only the rows with these keys.
 func RetryQuarantine(ctx context.Context, a *cli.App, name string, keys []string) error {
 	s, role, err := openSelections(ctx, a)
 	if err != nil {

@@ -69,8 +69,8 @@ func (all observers) Fenced() {
 	}
 }
 
-// An alertWatch is an Observer that wakes a hook when this engine has raised an alert. Other
-// engines do not wake this hook: it finds their alerts when it next reads the store.
+// An alertWatch is an Observer that wakes a hook when this engine has raised an alert. Alerts of
+// other engines do not wake the hook: the hook finds them when it next reads the store.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed
@@ -95,8 +95,9 @@ func (w alertWatch) LateReply(status.RunID, machine.AttemptID) { w.hook.Wake() }
 // agentEvents is an Observer that logs changes of circuits, and starts and ends of agent
 // processes.
 type agentEvents struct {
-	log      *slog.Logger
-	stopping *atomic.Bool // true = the engine is stopping, so the end of an agent process is no warning
+	log *slog.Logger
+	// If `stopping` is true, the engine is stopping, so the end of an agent process is no warning.
+	stopping *atomic.Bool
 }
 
 var _ agents.Observer = agentEvents{}

@@ -111,9 +111,9 @@ func (o *Options) node() engine.Options {
 // pushes reports whether a flag says where the engine pushes alerts.
 func (o *Options) pushes() bool { return o.OnAlert != "" || o.Webhook != "" }
 
-// checkListen returns an error if the value of --http is not an address with a port. It also returns
-// an error if other machines could reach the address, unless the user allows this: then the
-// parameter `remote` is true.
+// checkListen returns an error if the value of --http is not an address with a port. It also
+// returns an error if other machines could reach the address. But if the parameter `remote` is
+// true, the user allows this.
 func checkListen(address string, remote bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -26,7 +26,8 @@ type runLog struct {
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
-	names map[status.RunID]string // public names of runs; only the goroutine of the method `run` uses it
+	// Public names of runs. Only the goroutine of the method `run` uses this map.
+	names map[status.RunID]string
 }
 
 type runLine struct {

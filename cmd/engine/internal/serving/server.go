@@ -195,8 +195,8 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	return s
 }
 
-// refusedCount returns the number of refused submissions; -1 = the number is not known, or this kind
-// of store keeps no submissions.
+// refusedCount returns the number of refused submissions; -1 = the number is not known, or this
+// kind of store keeps no submissions.
 func refusedCount(ctx context.Context, s store.Store) int {
 	role, ok := intake.Of(s)
 	if !ok {
@@ -209,7 +209,8 @@ func refusedCount(ctx context.Context, s store.Store) int {
 	return r.Count
 }
 
-// startAges returns for how many seconds the oldest start of each kind has waited; nil = not known.
+// startAges returns for how many seconds the oldest submission and the oldest event have waited for
+// an engine; nil = not known.
 func startAges(ctx context.Context, s store.Store, now time.Time) map[string]float64 {
 	list, err := starts.Oldest(ctx, s)
 	if err != nil {

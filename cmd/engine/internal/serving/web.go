@@ -68,5 +68,6 @@ func (s *webServer) close(ctx context.Context) {
 	if s.server.Shutdown(ctx) != nil {
 		_ = s.server.Close() // ends the requests that are still in flight
 	}
-	_ = s.listener.Close() // if the method `run` was called, the server has closed the listener already
+	// If the method `run` was called, the server has closed the listener already.
+	_ = s.listener.Close()
 }

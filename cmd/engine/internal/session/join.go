@@ -12,7 +12,8 @@ import (
 )
 
 // OpenJoining opens the state of a module for a command that records new runs. If another process
-// has locked an embedded state, that process works on the runs, and OpenJoining sets Session.Locked.
+// has locked an embedded state, that process works on the runs, and OpenJoining sets
+// Session.Locked.
 func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	s, err := OpenWriter(ctx, a, dir, shown)
 	var locked *sqlite.LockedError

@@ -23,7 +23,8 @@ type access int
 const (
 	toRead  access = iota // read the state, while engines work on it
 	ToSpeak               // read the state, send verbs to its runs, and record new runs
-	toWork                // work on runs; only one process at a time can open an embedded state for this
+	// Work on runs. Only one process at a time can open an embedded state for this.
+	toWork
 )
 
 // OpenReader opens the state to read it, while engines work on it. The parameter `dir` is the
@@ -133,8 +134,9 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 //
 // A command that only reads uses all these keys. A command that writes uses the key file only if
 // the environment has no key. The reason is that an engine accepts a new first key if it also gets
-// the newest key of the state, which is in the key file. If a command that writes used both, a
-// wrong key in the environment would become a new key of the state.
+// the newest key of the state, which is in the key file. If a command that writes used the keys of
+// the environment and of the key file together, a wrong key in the environment would become a new
+// key of the state.
 //
 // If there is no key at all and the command works on runs of an embedded state, sealer creates the
 // key file with a new key.

@@ -55,9 +55,9 @@ func (s *Session) RightKey(ctx context.Context) error {
 	return nil
 }
 
-// ReadKey returns an error if the command does not have all encryption keys of the state,
-// because then it cannot read everything. Otherwise it returns the ids of these keys, newest
-// first. If the state has no key, ReadKey sets the field Sealer to nil.
+// ReadKey returns the ids of all encryption keys of the state, newest first. It returns an error if
+// the command does not have all these keys, because then the command cannot read everything. If the
+// state has no key, ReadKey sets the field Sealer to nil.
 func (s *Session) ReadKey(ctx context.Context) ([]string, error) {
 	ids, err := journal.KeysOf(ctx, s.Store)
 	switch {

@@ -53,9 +53,9 @@ func Heading(r *history.Run) string {
 	if blocked > 0 {
 		field("Blocked", "%s not undone, because the undo of a later step failed", render.Count(blocked, "effect"))
 	}
-	if held := r.State.Held(); len(held) > 0 && !r.State.Status().Final() {
+	if held := r.State.Held(); len(held) > 0 && !r.State.Status().Final() && !tablesOf(r).stopped() {
 		for _, h := range held {
-			field("Waits for", "%s", heldText(h))
+			field("Waits for", "%s", tablesOf(r).heldText(h))
 		}
 	}
 	if r.KeyWait != nil {
@@ -113,8 +113,8 @@ func timeFields(r *history.Run, field func(name, format string, args ...any)) {
 	}
 }
 
-// reportsEffects reports whether the heading says what became of the run's effects: the run has failed,
-// or it has succeeded but child runs have left effects in place.
+// reportsEffects reports whether the heading says what became of the run's effects: the run has
+// failed, or it has succeeded but child runs have left effects in place.
 func reportsEffects(s *machine.State) bool {
 	r := s.Run()
 	return s.Failure() != (dsl.Failure{}) || r.Left+r.Undeclared > 0

@@ -24,8 +24,8 @@ func (r runTables) ownerText() string {
 	return fmt.Sprintf("engine %d, which is gone", r.Row.Owner)
 }
 
-// waitingLines returns lines about the messages that wait for the run's owner, and about the signals
-// that wait for a step.
+// waitingLines returns lines about the messages that wait for the run's owner, and about the
+// signals that wait for a step.
 func (r runTables) waitingLines() []string {
 	return append(few(r.Inbox, history.MessageText), few(story.EarlySignals(r.State), signalText)...)
 }

@@ -47,8 +47,8 @@ func (r runTables) stepTable() *render.Table {
 	return t
 }
 
-// addSteps adds a row for each step. The parameter `indent` comes before the names of the steps. The
-// steps of a group stand below the group, two columns to the right.
+// addSteps adds a row for each step. The parameter `indent` comes before the names of the steps.
+// The steps of a group stand below the group, two columns to the right.
 func (r runTables) addSteps(t *render.Table, indent string) {
 	for _, n := range r.nodes() {
 		if n.Each && n.Count > 0 {
@@ -59,7 +59,7 @@ func (r runTables) addSteps(t *render.Table, indent string) {
 		if !n.CompleteBy.IsZero() {
 			by = words.Stamp(n.CompleteBy)
 		}
-		detail, group := nodeDetail(n), r.Groups[n.Node]
+		detail, group := r.nodeDetail(n), r.Groups[n.Node]
 		if group.Err != nil {
 			detail = words.Join("; ", detail, "its steps cannot be read: `engine show "+group.Name+"` says why")
 		}
@@ -73,23 +73,31 @@ func (r runTables) addSteps(t *render.Table, indent string) {
 // undoState returns a short text about the undo of a node.
 func undoState(n story.NodeView) string {
 	switch {
-	case n.LeftAsIs:
-		return "left as is"
-	case n.NotUndoneByDeclaration:
-		return "none by declaration"
 	case n.State == status.StepUndone, n.State == status.StepUndoing, n.State == status.StepUndoFailed:
 		s := n.UndoAction
 		if n.UndoAttempts > 1 {
 			s += fmt.Sprintf(" (%d tries)", n.UndoAttempts)
 		}
+		if n.LeftAsIs || n.NotUndoneByDeclaration {
+			s += "; some effects stay"
+		}
 		return s
+	case (n.LeftAsIs || n.NotUndoneByDeclaration) && n.UndoAction != "" && n.FinishedAt.IsZero():
+		// The step runs again. An earlier child run of the step keeps effects, and the new one can
+		// be undone.
+		return n.UndoAction + " if needed; earlier effects stay"
+	case n.LeftAsIs:
+		return "left as is"
+	case n.NotUndoneByDeclaration:
+		return "none by declaration"
 	case n.UndoAction != "":
 		return n.UndoAction + " if needed"
 	}
 	return ""
 }
 
-func nodeDetail(n story.NodeView) string {
+// nodeDetail returns the text in the column DETAIL of a node.
+func (r runTables) nodeDetail(n story.NodeView) string {
 	var parts []string
 	if why := words.Join(": ", n.Code, n.Message); why != "" {
 		parts = append(parts, why)
@@ -100,7 +108,11 @@ func nodeDetail(n story.NodeView) string {
 		}
 	}
 	if n.State == status.StepHeld {
-		parts = append(parts, strings.TrimPrefix(heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
+		if r.stopped() {
+			parts = append(parts, "starts when the run continues")
+		} else {
+			parts = append(parts, strings.TrimPrefix(r.heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
+		}
 	}
 	if n.Child != "" {
 		parts = append(parts, "child run "+n.Child)
@@ -146,8 +158,20 @@ func (r runTables) callTable() *render.Table {
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
-func heldText(h machine.HeldAgent) string {
+// stopped reports whether the run starts nothing, because it is paused or parked. Then its steps do
+// not wait for their agents.
+func (r runTables) stopped() bool {
+	st := r.State.Status()
+	return st == status.RunPaused || st == status.RunParked
+}
+
+// heldText returns a text about an agent for which steps wait. The engine itself answers the calls
+// that start child runs, so the text does not name the agent of these calls.
+func (r runTables) heldText(h machine.HeldAgent) string {
 	s := "agent " + h.Agent
+	if h.Agent == r.Flow.ChildAgent() {
+		s = "the start of a child run"
+	}
 	switch h.Why {
 	case "":
 	case "full":

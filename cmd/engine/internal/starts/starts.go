@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// The kinds of Waiting.
+// Values of the field Kind of a Waiting.
 const (
 	Submission = "submission"
 	Event      = "event"
@@ -23,12 +23,12 @@ type Waiting struct {
 	At   time.Time // when it was submitted or sent, by the store's clock
 }
 
-// looked is the largest number of events that Oldest reads. It reads more than one event, because
+// maxEventsRead is the largest number of events that Oldest reads. It reads more than one event, because
 // the oldest ones may be quarantined, and a quarantined event does not wait.
-const looked = 1000
+const maxEventsRead = 1000
 
-// Oldest returns the oldest submission and the oldest event that wait; none of a kind = none waits,
-// or this kind of store has none.
+// Oldest returns the oldest submission and the oldest event that wait. It leaves out the submission
+// if none waits, or if this kind of store keeps no submissions. The same holds for the event.
 func Oldest(ctx context.Context, s store.Store) (list []Waiting, err error) {
 	if role, ok := intake.Of(s); ok {
 		found, err := role.Submissions(ctx, 0, 1)
@@ -40,7 +40,7 @@ func Oldest(ctx context.Context, s store.Store) (list []Waiting, err error) {
 		}
 	}
 	if role, ok := events.Of(s); ok {
-		found, err := role.ListEvents(ctx, false, looked)
+		found, err := role.ListEvents(ctx, false, maxEventsRead)
 		if err != nil {
 			return nil, err
 		}

@@ -20,9 +20,9 @@ const (
 	mostNamed = 3   // highest number of child runs that the message names
 )
 
-// withChildren adds to the refusal of a signal the child runs, at any depth, in which a step waits for the
-// signal now. The engine passes no signal on to child runs, because each of them has callers of its own.
-// Other errors are returned unchanged.
+// withChildren adds to the refusal of a signal the child runs, at any depth, in which a step waits
+// for the signal now. The engine passes no signal on to child runs, because each of them has
+// callers of its own. Other errors are returned unchanged.
 func withChildren(ctx context.Context, s *session.Session, row store.RunRow, signal string, err error) error {
 	var refused *operator.RefusedError
 	if !errors.As(err, &refused) || refused.Err != nil {
@@ -42,7 +42,8 @@ func withChildren(ctx context.Context, s *session.Session, row store.RunRow, sig
 	return &told
 }
 
-// waitingChildren returns a command line for each open child run in which a step waits for the signal.
+// waitingChildren returns a command line for each open child run in which a step waits for the
+// signal.
 func waitingChildren(ctx context.Context, s *session.Session, row store.RunRow, signal string) (lines []string, err error) {
 	asked := 0
 	for level := []store.RunRow{row}; len(level) > 0; level = level[1:] {

@@ -115,7 +115,7 @@ func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 }
 
 // A doubt says for how many attempts a late reply reports a definite failure. It counts only
-// attempts with an unknown outcome.
+// attempts whose outcome is unknown or still open.
 type doubt int
 
 const (
@@ -154,7 +154,8 @@ func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool
 	switch {
 	case !found:
 		return none
-	case open, counted < total: // n.Calls has only the latest calls, so the outcome of earlier attempts is not known
+	case open, counted < total:
+		// n.Calls has only the latest calls, so the outcome of earlier attempts is not known.
 		return some
 	}
 	return settled

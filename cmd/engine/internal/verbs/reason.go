@@ -18,9 +18,9 @@ func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }
 
-// CheckReason returns an error if the reason is too long. The parameter `neededBy` names a
-// command that needs a reason; for such a command, an empty reason is an error, too. If neededBy
-// is "", the reason is optional.
+// CheckReason returns an error if the reason is too long. The parameter `neededBy` names a command
+// that needs a reason. For such a command, an empty reason is an error, too. If `neededBy` is "",
+// the reason is optional.
 func CheckReason(reason, neededBy string) error {
 	switch {
 	case len(reason) > maxReason:

@@ -51,13 +51,13 @@ func SignalEvent(a *cli.App, o SignalOptions, by string) (machine.Event, error) 
 	return e, nil
 }
 
-// mostReceivers is how often a signal is sent, if groups of the run may wait for it. If the run that should
-// take the signal refuses it, because a group has started or ended, or another signal has come first, the
-// signal goes to the next run that takes it.
+// mostReceivers is how often a signal is sent at most, if groups of the run may wait for it. The
+// run that should take the signal may refuse it, because a group has started or ended, or because
+// another signal has come first. Then the signal goes to the next run that takes it.
 const mostReceivers = 10
 
-// signal sends a signal to the run in the parameter `row`, or to the run of one of its groups, and waits
-// for the answer.
+// signal sends a signal to the run in the parameter `row`, or to the run of one of its groups, and
+// waits for the answer.
 func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, ev machine.SignalReceived) error {
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
 	for sent := 1; ; sent++ {

@@ -42,7 +42,7 @@ type Entry struct {
 	Step      string
 	Applied   int  // how many times the effect happened
 	Undone    int  // number of effects that were undone
-	Tombstone bool // true = an undo was called; then Apply refuses effects if its parameter `honours` is true
+	Tombstone bool // an undo was called: Apply refuses further effects if `honours` is true
 	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
 	UndoneAt  int  // position of the last undo in the order of all effects and undos; 0 = none
 	Refused   int  // number of effects that were refused because their undo was called before

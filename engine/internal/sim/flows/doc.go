@@ -6,11 +6,10 @@
 // names, so that a test can say whether a run used each construct, and which faults happened then.
 //
 // The variable All lists the constructs, in the order of docs/language.md. The variable Left lists
-// the blocks, attributes and references of the language that no generated module has. It also says
-// why. A test checks that each name of the language is in a generated module or in Left. Functions
-// of the language are in neither of them: they are pure, and package dsl
-// tests them.
+// the blocks, attributes and references of the language that no generated module has, each with the
+// reason. A test checks that each name of the language is in a generated module or in Left.
+// Functions of the language are in neither of them: they are pure, and package dsl tests them.
 //
-// The method Variant returns a changed module, to which a run of the module may be moved. Steps that it
-// renames have moved blocks.
+// The method Variant returns a changed module, to which a run of the module may be moved. Steps
+// that it renames have moved blocks.
 package flows

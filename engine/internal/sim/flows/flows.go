@@ -16,8 +16,8 @@ type Module struct {
 	MaxConcurrency, Rate int
 	// Idempotent is true if the agent block promises that every action is idempotent.
 	Idempotent bool
-	// Changes says what Variant has changed, one name of the variable Changes for each change; nil = the
-	// module comes from New.
+	// Changes lists the changes that Variant has made, by their names in the variable Changes; nil
+	// = the module comes from New.
 	Changes []string
 
 	moves []move // renamed steps, oldest first
@@ -31,7 +31,8 @@ type Flow struct {
 	// 0 = no limit.
 	Limit  int
 	Reject bool // a run for which there is no place is refused
-	// Bells has the number of each notify block, in order. A notification has this number in its text.
+	// Bells has the number of each notify block, in order. A notification has this number in its
+	// text.
 	Bells []int
 
 	at scope // where steps are added (Module.Variant)
@@ -184,7 +185,7 @@ func (w *writer) agent(name string) {
 `)
 }
 
-// A scope says for which block of a workflow steps are generated.
+// A scope describes the block for which steps are generated: a workflow or a group.
 type scope struct {
 	flow   *Flow
 	name   string   // name of the workflow
@@ -261,7 +262,8 @@ func (w *writer) settings(f *Flow, name string) {
 	}
 }
 
-// firstCharacter is the key of a concurrency limit. It has few values, so that runs compete for places.
+// firstCharacter is the key of a concurrency limit. It has few values, so that runs compete for
+// places.
 const firstCharacter = "substr(var.tag, 0, 1)"
 
 // limit writes a concurrency block for the given workflow or group. The parameter `kind` is a
@@ -334,7 +336,7 @@ func (w *writer) pivot(s scope) {
 	w.last(s, len(all))
 }
 
-// last writes a step after the pivot, which is the step with the given index.
+// last writes a step that comes after the pivot. The parameter `pivot` is the index of the pivot.
 func (w *writer) last(s scope, pivot int) {
 	w.next++
 	l := Step{Name: fmt.Sprintf("l%d", w.next), After: []int{pivot}, None: true, Uses: []string{"action", "after the pivot", "retry unbounded", "retry max_attempts", "compensation none"}}
@@ -365,7 +367,8 @@ func (w *writer) outputs(s scope) {
 	w.f("%s", s.output())
 }
 
-// output returns the output of a workflow or a group, which names the last step.
+// output returns the source text of the output of a workflow or a group. The output refers to the
+// last step.
 func (s scope) output() string {
 	last := &s.flow.Steps[len(s.flow.Steps)-1]
 	of := ref(last) + ".output"

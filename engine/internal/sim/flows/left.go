@@ -10,10 +10,10 @@ const (
 	undoes    = "one code decides about attempts of steps and of undos, and modules have it in step.retry"
 )
 
-// Left lists the names of the language that no generated module has, each with its reason. A name in
-// a block has a path, such as workflow.retry.jitter. The path begins at the nearest step, group,
-// variable or output around the name, if there is one. The path of a block also covers all names
-// in this block. The key of a reference begins with the word "ref", such as "ref event".
+// Left lists the names of the language that no generated module has, each with its reason. A name
+// in a block has a path, such as workflow.retry.jitter. The path begins at the nearest step, group,
+// variable or output around the name, if there is one. The path of a block also covers all names in
+// this block. The key of a reference begins with the word "ref", such as "ref event".
 var Left = map[string]string{
 	"engine": beforeRun,
 

@@ -272,8 +272,8 @@ func (w *writer) retry(s scope, st *Step) {
 	w.f("%s  }\n", s.indent)
 }
 
-// guards may write a precondition, a postcondition and a catch block. The method `catch` says what
-// the parameter `output` is.
+// guards may write a precondition, a postcondition and a catch block. The parameter `output` is the
+// one of the method `catch`.
 func (w *writer) guards(s scope, st *Step, action, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	if w.chance(10) {
@@ -357,9 +357,11 @@ func nameArgument(st *Step, action string) string {
 	return "name"
 }
 
-// lastArguments is a condition in the compensate block of a loop over the action `order`. It is true
-// if self.input has the arguments of one iteration: the output of the iteration before this one is
-// argument `before`. If it is false, the block undoes nothing, and the judge of the world finds the effects.
+// lastArguments is a condition in the compensate block of a loop over the action `order`. It is
+// true if the arguments `seen` and `before` in self.input come from the same iteration: `seen` is
+// the number of iterations before it, and `before` is the id that the last of them returned. If the
+// condition is false, the block undoes nothing, and the checks of the simulation find the effects
+// that remain.
 const lastArguments = "self.input.before == (self.input.seen == 0 ? \"none\" : self.collected[self.input.seen - 1])"
 
 // note returns an expression that refers to an earlier step; "" = it refers to none.

@@ -15,13 +15,13 @@ var Changes = []string{
 	"another child", "workflow deadline", "add a notify block", "remove a notify block", "change a notify block",
 }
 
-// A move is a renamed step, as a moved block says it.
+// A move holds the old and the new name of a renamed step, for a moved block.
 type move struct{ from, to string }
 
 // Variant returns a module with one to four changes. A run of the module m may be moved to the new
-// module, or refused, if the run has begun a step that the new module changes or does not have. The
-// names of all steps are unique in m and all its variants. The parameter n must be greater than 0, and
-// greater for a variant of a variant.
+// module. The move is refused if the run has begun a step that the new module changes or does not
+// have. The names of all steps are unique in m and all its variants. For this, the parameter n must
+// be greater than 0, and for a variant of a variant it must be greater than for the first variant.
 func (m *Module) Variant(rng *rand.Rand, n int) *Module {
 	next := *m
 	next.Flows, next.Files, next.moves, next.Changes = map[string]*Flow{}, maps.Clone(m.Files), slices.Clone(m.moves), nil
@@ -87,8 +87,9 @@ type piece struct {
 	from, to int // byte positions
 }
 
-// block returns the block of a step, a group or a workflow. The name of the block is unique in the file.
-// A line with the indentation of its first line, and only a closing brace, ends the block.
+// block returns the block of a step, a group or a workflow. The name of the block is unique in the
+// file. The block ends with a line that has the indentation of the first line, and only a closing
+// brace.
 func (v *variation) block(path, name string) piece {
 	text := v.m.Files[path]
 	at := regexp.MustCompile(`(?m)^( *)(step|group|workflow) "` + name + `" \{$`).FindStringSubmatchIndex(text)
@@ -115,7 +116,7 @@ func (v *variation) home(s scope) piece {
 	return v.block(file(s), s.name[strings.LastIndex(s.name, ".")+1:])
 }
 
-// tail returns the output of a workflow or a group. Its steps are before it.
+// tail returns the line with the output of a workflow or a group. All steps are before this line.
 func (v *variation) tail(s scope) piece {
 	p := v.home(s)
 	text := v.text(p)
@@ -209,8 +210,9 @@ func (v *variation) rename(f *Flow) {
 	}
 }
 
-// rehome gives the workflow of a group another name. The parameters `was` and `is` are the old and new
-// beginning of the names of the groups in it.
+// rehome gives the workflow of a group another name: the parameter `now` instead of the parameter
+// `old`. The names of the groups in this group begin with the parameter `was`; now they begin with
+// the parameter `is`.
 func (v *variation) rehome(old, now, was, is string) {
 	f := v.m.Flows[old]
 	delete(v.m.Flows, old)
@@ -223,8 +225,8 @@ func (v *variation) rehome(old, now, was, is string) {
 	}
 }
 
-// alterations are the pieces of a step that a variant changes, and their new text. The sign $1 means the
-// indentation.
+// alterations lists texts in a step that a variant may change. The field `old` is a pattern for the
+// old text, and the field `new` is the new text, in which ${1} means the indentation.
 var alterations = []struct {
 	old *regexp.Regexp
 	new string
@@ -278,8 +280,8 @@ func (v *variation) deadline(f *Flow) {
 	}
 }
 
-// ring adds, changes or removes a notify block of a workflow. A block that changes gets a number that no
-// block had before.
+// ring adds, changes or removes a notify block of a workflow. A block that changes gets a number
+// that no block had before.
 func (v *variation) ring(f *Flow) {
 	if strings.Contains(strings.TrimPrefix(f.at.name, "kit."), ".") {
 		return // a group has no notify block
@@ -312,7 +314,8 @@ func (v *variation) ring(f *Flow) {
 	}
 }
 
-// bellsEnd returns the empty piece before the end of a workflow. The notify blocks are the last blocks.
+// bellsEnd returns the empty piece before the end of a workflow. There a new notify block can be
+// inserted, because notify blocks are the last blocks of a workflow.
 func (v *variation) bellsEnd(p piece, f *Flow) piece {
 	home := v.home(f.at)
 	end := home.to - len("}\n")

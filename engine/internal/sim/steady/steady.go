@@ -21,8 +21,8 @@ import (
 	"strings"
 )
 
-// An edit replaces one text in a source file of the Go runtime: `old` is the text that is replaced,
-// and `new` is the text in its stead. The file must contain the old text exactly once.
+// An edit replaces one text in a source file of the Go runtime. The field `old` is the old text,
+// which the file must contain exactly once. The field `new` is the new text.
 type edit struct{ file, old, new string }
 
 var edits = []edit{

@@ -46,8 +46,8 @@ const (
 	settingsWrite = `SELECT pg_catalog.set_config(s.name, s.value, true) FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS s(name, value)`
 
 	// changesRead returns the tables in which this transaction has changed rows, and how many rows.
-	// It finds rows that a function or a trigger has changed, too. The server counts them for its
-	// statistics.
+	// It also counts rows that a function or a trigger has changed, because the server counts all
+	// changed rows for its statistics.
 	changesRead = `
 SELECT c.oid::int8, pg_catalog.concat(n.nspname, '.', c.relname),
        pg_catalog.pg_stat_get_xact_tuples_updated(c.oid),
@@ -92,7 +92,7 @@ func Run(ctx context.Context, conn *sql.Conn, checks []admission.Check) error {
 		return err
 	}
 	for i := range checks {
-		x := run{conn: conn, check: &checks[i]}
+		x := checkRun{conn: conn, check: &checks[i]}
 		if err := x.do(ctx); err != nil {
 			return err
 		}
@@ -119,15 +119,15 @@ func readSettings(ctx context.Context, conn *sql.Conn, names []string) ([]string
 	return out, rows.Err()
 }
 
-// A run is one check that is running. It is not the run of a workflow.
-type run struct {
+// A checkRun is one check that is running. It is not the checkRun of a workflow.
+type checkRun struct {
 	conn  *sql.Conn
 	check *admission.Check
 }
 
 // refuse returns the error that says why the check does not accept the run. The parameter `err` is
 // the cause; nil = none.
-func (x *run) refuse(code admission.Code, err error, detail string, args ...any) error {
+func (x *checkRun) refuse(code admission.Code, err error, detail string, args ...any) error {
 	e := &admission.Error{Name: x.check.Name, Code: code, Detail: fmt.Sprintf(detail, args...), Err: err}
 	if code == admission.Refused || code == admission.NoRow {
 		e.Message = x.check.Message
@@ -135,7 +135,7 @@ func (x *run) refuse(code admission.Code, err error, detail string, args ...any)
 	return e
 }
 
-func (x *run) do(ctx context.Context) error {
+func (x *checkRun) do(ctx context.Context) error {
 	reads, err := x.reads(ctx)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (x *run) do(ctx context.Context) error {
 }
 
 // ask runs the SELECT of the check and returns the number of its rows.
-func (x *run) ask(ctx context.Context) (found int, err error) {
+func (x *checkRun) ask(ctx context.Context) (found int, err error) {
 	stmt, args, err := x.prepare(ctx, x.check.SQL+"\n"+x.check.Lock.Clause(), x.check.Args)
 	if err != nil {
 		return 0, err
@@ -218,7 +218,7 @@ func (x *run) ask(ctx context.Context) (found int, err error) {
 
 // prepare prepares a statement of the check. The extended protocol of PostgreSQL takes only one
 // statement, so a text with a second statement is refused.
-func (x *run) prepare(ctx context.Context, query string, params []*string) (stmt *sql.Stmt, args []any, err error) {
+func (x *checkRun) prepare(ctx context.Context, query string, params []*string) (stmt *sql.Stmt, args []any, err error) {
 	if stmt, err = x.conn.PrepareContext(ctx, query); err != nil {
 		return nil, nil, x.failed(err)
 	}
@@ -230,7 +230,7 @@ func (x *run) prepare(ctx context.Context, query string, params []*string) (stmt
 
 // failed returns the error for a statement that the database has refused. If the database itself
 // does not work, failed returns the error unchanged.
-func (x *run) failed(err error) error {
+func (x *checkRun) failed(err error) error {
 	var e *pq.Error
 	if !errors.As(err, &e) || len(e.Code) != 5 {
 		return err
@@ -263,7 +263,7 @@ type usage struct {
 }
 
 // reads returns how this transaction has used the tables outside of the engine, by oid.
-func (x *run) reads(ctx context.Context) (map[int64]usage, error) {
+func (x *checkRun) reads(ctx context.Context) (map[int64]usage, error) {
 	rows, err := x.conn.QueryContext(ctx, readsRead)
 	if err != nil {
 		return nil, err
@@ -284,9 +284,9 @@ func (x *run) reads(ctx context.Context) (map[int64]usage, error) {
 }
 
 // covered returns the tables whose rows the SELECT has locked, by oid. It returns an error if the
-// SELECT has read a table without a lock: other transactions could change the rows before the run is
-// accepted.
-func (x *run) covered(before, now map[int64]usage) (map[int64]string, error) {
+// SELECT has read a table without a lock: other transactions could change the rows before the run
+// is accepted.
+func (x *checkRun) covered(before, now map[int64]usage) (map[int64]string, error) {
 	locked := map[int64]string{}
 	var bare string
 	for oid, u := range now {
@@ -313,7 +313,7 @@ type count struct {
 type counts map[int64]count
 
 // changes returns how many rows of each table this transaction has changed.
-func (x *run) changes(ctx context.Context) (counts, error) {
+func (x *checkRun) changes(ctx context.Context) (counts, error) {
 	rows, err := x.conn.QueryContext(ctx, changesRead)
 	if err != nil {
 		return nil, err
@@ -345,10 +345,10 @@ func (c counts) since(before counts) []string {
 	return names
 }
 
-// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the SELECT
-// has locked. If this is only one table, the UPDATE must change at least as many rows as the SELECT
-// has returned.
-func (x *run) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
+// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the
+// SELECT has locked. If this is only one table, the UPDATE must change at least as many rows as the
+// SELECT has returned.
+func (x *checkRun) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
 	stmt, args, err := x.prepare(ctx, x.check.Bump, x.check.BumpArgs)
 	if err != nil {
 		return err

@@ -1,9 +1,10 @@
-// Package firing keeps the firings of selections in PostgreSQL, and reads business tables of the same
-// database.
+// Package firing keeps the firings of selections in PostgreSQL, and reads business tables of the
+// same database.
 //
 // In: the calls of the role firings.Store. Out: statements on the tables engine.firing,
-// engine.firing_key and engine.quarantine, and the queries of select blocks. A query of a select block
-// is part of a definition. The package puts it into parentheses, and sends all values as parameters.
+// engine.firing_key and engine.quarantine, and the queries of select blocks. A query of a select
+// block is part of a definition. The package puts it into parentheses, and sends all values as
+// parameters.
 //
 // The source files form layers, lowest first: rows; hand; firing.
 package firing
@@ -83,8 +84,8 @@ func (s *Store) changed(ctx context.Context, query string, args ...any) (bool, e
 	return n > 0, err
 }
 
-// Columns returns the columns of a query, or an error that says why the database does not accept the
-// query.
+// Columns returns the columns of a query, or an error that says why the database does not accept
+// the query.
 func (s *Store) Columns(ctx context.Context, q firings.Query) (list []string, err error) {
 	err = s.inside(ctx, q.Lock, func(tx *sql.Tx) error {
 		st := around(q)

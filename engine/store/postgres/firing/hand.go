@@ -57,8 +57,8 @@ func (s *Store) Hand(ctx context.Context, f *firings.Firing, q firings.Query, ha
 		return err
 	}
 	if q.Lock {
-		// The rows stay locked until their progress is stored, so one transaction reads the rows and
-		// stores the progress.
+		// The rows stay locked until their progress is stored, so one transaction reads the rows
+		// and stores the progress.
 		err = s.inside(ctx, true, func(tx *sql.Tx) error {
 			return do(func(use func(*sql.Tx) error) error { return use(tx) }, tx)
 		})
@@ -86,7 +86,7 @@ func (s *Store) next(ctx context.Context, within func(func(tx *sql.Tx) error) er
 	}
 	p.end = n <= q.PageSize
 	if last := len(rows) - 1; !p.end && rows[last].Copies == 1 && last > 0 {
-		rows = rows[:last] // the next page reads this row again
+		rows = rows[:last] // leave out the additional row: the next page reads it again
 	}
 	if len(rows) > 0 {
 		p.last = &rows[len(rows)-1].Key
@@ -111,7 +111,7 @@ func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, h
 }
 
 // named reads the rows with the keys q.Keys, and calls the function `hand` with them. If the row of
-// a key does not exist any more, named counts it as vanished.
+// a key does not exist any more, named counts this row as vanished.
 func (s *Store) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
 	p = page{last: f.Watermark, end: q.Last}
 	if len(q.Keys) == 0 {
@@ -174,8 +174,8 @@ func (s *Store) parallel(ctx context.Context, f *firings.Firing, q firings.Query
 	return all, errors.Join(errs...)
 }
 
-// between calls the function `hand` with all rows of a range of keys. It reads several pages if rows
-// were added to the range.
+// between calls the function `hand` with all rows of a range of keys. It reads several pages if
+// rows were added to the range.
 func (s *Store) between(ctx context.Context, firing int64, q firings.Query, after, upTo *string, hand handFunc) (all page, err error) {
 	within := func(use func(*sql.Tx) error) error { return s.inside(ctx, false, use) }
 	for {
@@ -234,7 +234,8 @@ func (s *Store) conclude(ctx context.Context, within func(func(tx *sql.Tx) error
 }
 
 const (
-	// firingAdvance stores the progress of a firing, but only if its stored version is f.Version - 1.
+	// firingAdvance stores the progress of a firing, but only if its stored version is f.Version -
+	// 1.
 	firingAdvance = `
 WITH f AS (
   UPDATE engine.firing SET version = version + 1, watermark = $3, pass = $4, fresh = $5, state = $6, error = '',
@@ -251,8 +252,8 @@ SELECT pg_catalog.count(*) FROM f`
 	firingForget = `DELETE FROM engine.firing_key WHERE firing_id = $1`
 )
 
-// advance stores the progress of a firing. It reports false if the firing has another version. If tx
-// is nil, advance uses a transaction of its own.
+// advance stores the progress of a firing. It reports false if the firing has another version. If
+// tx is nil, advance uses a transaction of its own.
 func (s *Store) advance(ctx context.Context, tx *sql.Tx, f *firings.Firing, p page) (moved bool, err error) {
 	if tx == nil {
 		err = s.inside(ctx, true, func(tx *sql.Tx) error {

@@ -191,7 +191,8 @@ func (b *Box) Later(ctx context.Context, id replies.ID, pause time.Duration, why
 	return b.run(ctx, "put off a reply", replyLater, int64(id.Run), id.N, pause.Microseconds(), naming.CleanText(why))
 }
 
-// Hint sends one NOTIFY for each queue on the channel engine_replies. The payload is the queue's name.
+// Hint sends one NOTIFY for each queue on the channel engine_replies. The payload is the queue's
+// name.
 func (b *Box) Hint(ctx context.Context, queues ...string) error {
 	return b.run(ctx, "hint at replies", replyHint, pq.StringArray(queues))
 }

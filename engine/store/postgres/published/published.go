@@ -1,9 +1,9 @@
-// Package published keeps published workflows, their schedules, submissions of other programs, and events
-// in PostgreSQL.
+// Package published keeps published workflows, their schedules, submissions of other programs, and
+// events in PostgreSQL.
 //
-// In: the calls of the roles schedules.Store, intake.Store and events.Store. Out: statements on the tables
-// engine.published, engine.schedule, engine.submission and engine.events. The package opens no
-// connection of its own.
+// In: the calls of the roles schedules.Store, intake.Store and events.Store. Out: statements on the
+// tables engine.published, engine.schedule, engine.submission and engine.events. The package opens
+// no connection of its own.
 package published
 
 import (
@@ -41,9 +41,9 @@ WHERE NOT paused AND next_tick < $1 ORDER BY next_tick, workflow, name LIMIT $2`
 	scheduleAll = `
 SELECT workflow, name, timetable, next_tick, last_tick, last_run, paused, version, workflow_id, given FROM engine.schedule JOIN engine.published USING (workflow)
 ORDER BY workflow, name LIMIT $1`
-	// scheduleMove changes only the schedules whose version has not changed since they were read. It
-	// first locks them in the order of their names, so that two engines that change the same schedules
-	// do not deadlock.
+	// scheduleMove changes only the schedules whose version has not changed since they were read.
+	// It first locks them in the order of their names, so that two engines that change the same
+	// schedules do not deadlock.
 	scheduleMove = `
 WITH v AS MATERIALIZED (
   SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::int8[]), pg_catalog.unnest($4::timestamptz[]),

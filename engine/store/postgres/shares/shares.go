@@ -28,8 +28,8 @@ SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM q)`
 	slotList = `
 SELECT c.at, s.engine, s.most, s.slots, s.want, s.since, s.seen, s.until
 FROM (SELECT pg_catalog.clock_timestamp() AS at) c LEFT JOIN engine.quota_slot s ON s.name = $1`
-	// slotPut also removes the rows of other engines whose time `until` is in the past. Such rows do
-	// not count any more.
+	// slotPut also removes the rows of other engines whose time `until` is in the past. Such rows
+	// do not count any more.
 	slotPut = `
 WITH gone AS (DELETE FROM engine.quota_slot WHERE name = $1 AND engine <> $2 AND until <= $8)
 INSERT INTO engine.quota_slot AS s (name, engine, most, slots, want, since, seen, until) VALUES ($1, $2, $3, $4, $5, $6, $8, $7)
@@ -122,8 +122,8 @@ func (s *Shares) locked(ctx context.Context, what string, engine store.EngineID,
 	return s.Explain(what, err)
 }
 
-// lock locks a fence row of the engine and the limit's row. It adds the limit's row if it is
-// missing. It returns store.ErrFenced if the engine has no fence row.
+// lock locks a fence row of the engine and the limit's row. If the limit's row is missing, lock
+// adds this row. It returns store.ErrFenced if the engine has no fence row.
 func lock(ctx context.Context, tx *sql.Tx, engine store.EngineID, limit string) error {
 	for {
 		var alive, known bool

@@ -14,12 +14,12 @@ import (
 // the CPUs can give. If this share is greater than busyShare, the keeper confines the tree to
 // half of the CPUs. If the share is smaller than calmShare, the tree may use all CPUs again.
 //
-// A lower priority would not be enough. On a busy machine the kernel lets a thread run for
-// several milliseconds before another thread runs, even if the other has a higher priority.
-// Each step of a run wakes several threads: of the engine, its agent and its database. With
-// four processes in endless loops on two CPUs, a run of five steps took 25 ms instead of 3
-// ms. A lower priority of the four processes did not change that. The run took 3.3 ms while
-// the four processes were confined to one CPU.
+// A lower priority would not be enough. On a busy machine the kernel lets a thread run for several
+// milliseconds before another thread runs, even if the thread that waits has a higher priority.
+// Each step of a run wakes several threads: of the engine, its agent and its database. With four
+// processes in endless loops on two CPUs, a run of five steps took 25 ms instead of 3 ms. A lower
+// priority of the four processes did not change that. The run took 3.3 ms while the four processes
+// were confined to one CPU.
 const (
 	busyTime  = time.Second
 	busyShare = 0.75
@@ -33,9 +33,10 @@ type confinement struct {
 	confined bool          // the tree may use only half of the CPUs
 }
 
-// weigh computes how much CPU time the tree has used since the last measurement. If that is
-// much, it confines the tree to half of the CPUs; if it is little, it lets the tree use all
-// CPUs again. The parameter `cpu` is the CPU time that the tree has used until now.
+// weigh computes how much CPU time the tree has used since the last measurement. If the share of
+// the tree is greater than busyShare, weigh confines the tree to half of the CPUs. If the share is
+// smaller than calmShare, weigh lets the tree use all CPUs again. The parameter `cpu` is the CPU
+// time that the tree has used until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {

@@ -34,7 +34,7 @@ type Command struct {
 	File    *os.File // open file to run instead of Path; nil = run Path; allowed only if CanRunFile
 	Args    []string // arguments; the first is the name of the program
 	Env     []string // environment, as KEY=value; no other variables are passed on
-	Dir     string   // working directory; "" = that of the host
+	Dir     string   // working directory; "" = the working directory of the host
 	Stdout  *os.File
 	Stderr  *os.File
 	Private string // directory that the keeper removes if the host dies; "" = none
@@ -44,9 +44,9 @@ type Command struct {
 // Limits are the limits for a process, including the processes that it starts. A zero field
 // means no limit. The limits work on Linux only.
 //
-// The limits need no special rights and no cgroup, so they also work in a container. The
-// keeper checks them once a second. It checks sooner if the machine has many more threads or
-// much less free memory than at the last check. A process can exceed a limit between two
+// The limits need no special rights and no cgroup, so they also work in a container. The keeper
+// checks the limits once a second. It checks sooner if the machine has many more threads or much
+// less free memory than at some time since the last check. A process can exceed a limit between two
 // checks. So a limit protects the machine, but it is not exact.
 type Limits struct {
 	// Memory is the largest memory of all processes together, in bytes. It includes swapped

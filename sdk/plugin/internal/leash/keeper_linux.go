@@ -21,7 +21,7 @@ import (
 // Names, descriptors and words with which the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // environment variable that makes a program a keeper; the keeper does not pass it on
+	keeperMark = "ENGINE_LEASH" // variable that makes a program a keeper; the keeper does not pass it on
 	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
@@ -69,7 +69,7 @@ type keeper struct {
 	limits  Limits
 	host    int  // process id of the host
 	pid     int  // id of the process that the keeper starts; 0 before the start
-	ended   bool // true = the process has ended and wait4 was called, so another process may have the id pid
+	ended   bool // wait4 was called for the ended process, so another one may have the id pid
 }
 
 func (k *keeper) run(path string, args []string) {
@@ -83,9 +83,9 @@ func (k *keeper) run(path string, args []string) {
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
-	// If a service manager sends SIGTERM or another signal of the operating system to all
-	// processes of a service, only the agents should react to it. The keeper calls Notify and
-	// not Ignore, because the agent would inherit that a signal is ignored.
+	// If a service manager sends SIGTERM or another signal of the operating system to all processes
+	// of a service, only the agents should react to it. The keeper calls Notify and not Ignore: the
+	// agent inherits from the keeper which signals are ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail(err)
@@ -253,9 +253,10 @@ func hasEnded(pid int) bool {
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind limits how often the method `clear` searches /proc and finds no process, although
-// the kernel reports that children exist. While a process gets a new parent, /proc does not
-// list it for a moment. If /proc is hidden, no search finds a process.
+// maxBlind is how many searches of /proc may find no process, although the kernel reports that
+// children exist. After so many searches, the method `clear` gives up. One such search means
+// nothing: while a process gets a new parent, /proc does not list it for a moment. But if /proc is
+// hidden, no search finds a process.
 const maxBlind = 20
 
 // clear kills all descendants of the keeper and waits for their end. It ignores a process
@@ -276,15 +277,15 @@ func (k *keeper) clear() {
 	}
 }
 
-// killGroup kills the process group that the process k.pid leads. The kernel does this in one
-// step, so no member can start another process meanwhile. killGroup must be called before wait4
-// for the process k.pid, because afterwards another group may have the same id.
+// killGroup kills the process group that the process k.pid leads. The kernel kills all members at
+// once, so no member can start another process meanwhile. killGroup must be called before wait4 for
+// the process k.pid, because afterwards another group may have the same id.
 func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
-// killBelow kills the descendants of a process. It stops each process before it lists the
-// children of that process. It kills the descendants only after it has stopped all of them.
-// Otherwise a program that starts copies of itself without end could start them faster than
-// they are killed. The result `seen` is the number of descendants found, and the result
+// killBelow kills the descendants of a process. It stops each process before it lists the children
+// of that process. It kills the descendants only after it has stopped all of them. The reason is a
+// program that starts copies of itself without end: it could start them faster than they are killed
+// one after the other. The result `seen` is the number of descendants found, and the result
 // `killed` is the number of descendants killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}

@@ -20,15 +20,15 @@ const runPath = "/proc/self/fd/5"
 
 // A Process is a started process with its descendants. The caller must call Wait.
 type Process struct {
-	pid    int
-	keeper *exec.Cmd
-	limits Limits
-	words  *bufio.Reader // reads the lines that the keeper writes
-	said   *os.File      // the pipe from which the field `words` reads
+	pid        int
+	keeper     *exec.Cmd
+	limits     Limits
+	reports    *bufio.Reader // reads the lines that the keeper writes
+	reportPipe *os.File      // the pipe from which the field `words` reads
 
-	mu   sync.Mutex // protects the fields below
-	over *excess    // the limit that the process has exceeded; nil = none
-	hold *os.File   // the host's end of the pipe that the keeper watches; nil once Wait has returned
+	mu         sync.Mutex // protects the fields below
+	over       *excess    // the limit that the process has exceeded; nil = none
+	keeperPipe *os.File   // the host's end of the pipe that the keeper watches; nil once Wait has returned
 }
 
 // Start starts a keeper, which starts the process. It returns an error if the system refuses
@@ -62,7 +62,7 @@ func Start(c Command) (*Process, error) {
 		_, _ = said.Close(), hold.Close()
 		return nil, fmt.Errorf("start the keeper of the process: %w", err)
 	}
-	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
+	p := &Process{keeper: keeper, limits: c.Limits, reports: bufio.NewReader(said), reportPipe: said, keeperPipe: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
 		_ = keeper.Wait() // ignore this error: the error of the method `started` says what went wrong
@@ -89,7 +89,7 @@ func (p *Process) started() error {
 // word reads a line from the keeper: a word and a number. The result `word` is "" if there are no
 // more lines, or if the line has another form.
 func (p *Process) word() (word string, number int) {
-	line, err := p.words.ReadString('\n')
+	line, err := p.reports.ReadString('\n')
 	if err != nil {
 		return "", 0
 	}
@@ -146,8 +146,8 @@ func (p *Process) Killed() error {
 func (p *Process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, _ = p.said.Close(), p.hold.Close()
-	p.hold = nil
+	_, _ = p.reportPipe.Close(), p.keeperPipe.Close()
+	p.keeperPipe = nil
 }
 
 // Kill kills the process and all its descendants at once. It does not wait for their end.
@@ -155,7 +155,7 @@ func (p *Process) close() {
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hold != nil {
-		_, _ = p.hold.Write([]byte{killNow}) // fails only if the keeper has ended
+	if p.keeperPipe != nil {
+		_, _ = p.keeperPipe.Write([]byte{killNow}) // fails only if the keeper has ended
 	}
 }

@@ -49,8 +49,8 @@ func (m member) cpu() time.Duration {
 
 // line returns a number from /proc/PID/status, a file with lines such as "VmSwap: 12 kB". The
 // parameter `status` is the content of the file, and the parameter `name` is the word before the
-// colon. The function `line` returns 0 if there is no such line: the file of an ended process has no
-// lines about memory.
+// colon. The function `line` returns 0 if there is no such line: the file of an ended process has
+// no lines about memory.
 func line(status []byte, name string) int64 {
 	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
 	if !found {

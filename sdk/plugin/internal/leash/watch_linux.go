@@ -22,7 +22,7 @@ type watch struct {
 	limits  Limits
 	keeper  int       // process id of the keeper; the tree consists of the keeper's descendants
 	due     time.Time // time of the next measurement of the tree
-	last    machine   // values of the machine at the last measurement of the tree
+	last    machine   // fewest threads and most free memory since the last measurement of the tree
 	suspect bool      // the tree used too much memory at the last measurement
 	cpus    confinement
 }
@@ -43,8 +43,8 @@ func theMachine() (m machine) {
 
 // glance measures the machine. It also measures the tree in four cases: lookPause has passed since
 // the last measurement of the tree; that measurement found too much memory; the machine has many
-// new threads; the machine has much less free memory than before. It returns the excess if the
-// tree has exceeded a limit; otherwise nil.
+// more threads than in the field `last`; the machine has much less free memory than in the field
+// `last`. If the tree has exceeded a limit, glance returns the excess; otherwise nil.
 func (w *watch) glance() *excess {
 	now, m := time.Now(), theMachine()
 	more := int16(m.threads - w.last.threads)

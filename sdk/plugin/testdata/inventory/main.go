@@ -28,7 +28,8 @@ func main() {
 	a := sdk.New("inventory", "0.1.0")
 	sdk.Action(a, "reserve", func(ctx context.Context, c *sdk.Call, in ReserveIn) (Reservation, error) {
 		id, err := stock.Reserve(ctx, c.IdempotencyKey, in.SKU, in.Qty)
-		// The code out_of_stock is declared with sdk.Errors, so the engine does not repeat the call.
+		// The code out_of_stock is declared with sdk.Errors, so the engine does not repeat the
+		// call.
 		return Reservation{ID: id}, sdk.Code(err, errEmpty, "out_of_stock")
 	}, sdk.Idempotent(), sdk.CompensatedBy("release"), sdk.Errors("out_of_stock"))
 	sdk.Action(a, "release", func(ctx context.Context, c *sdk.Call, _ ReleaseIn) (sdk.None, error) {

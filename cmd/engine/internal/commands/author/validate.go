@@ -88,7 +88,8 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 }
 
 // mergedOutcomes returns what the engine does if the outcome of a step is unknown, for all
-// definitions. The outer key of the map is the name of a workflow, the inner key that of a step.
+// definitions. The outer key of the map is the name of a workflow, and the inner key is the name of
+// a step.
 func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {

@@ -112,9 +112,10 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 	return table.Write(a.Stdout)
 }
 
-// pages returns the runs that a filter selects, without notifications. It reads further pages
-// until it has as many runs as the filter allows. With --notifications, or if --workflow names a
-// workflow of notifications, it leaves out nothing.
+// pages returns the runs that a filter selects, without notifications. It reads further pages until
+// it has as many runs as the filter allows. But pages leaves out nothing if the user asks for
+// notifications: with --notifications, with `--trigger notify`, or with --workflow and the name of
+// a workflow of notifications.
 func pages(ctx context.Context, s *session.Session, filter store.RunFilter, o listOptions) ([]store.RunRow, error) {
 	if o.notifications || notice.Announces(o.workflow) || slices.Contains(filter.Triggers, naming.ByNotification) {
 		return s.Store.Runs(ctx, filter)

@@ -40,8 +40,8 @@ func (l logged) json() map[string]any {
 	return m
 }
 
-// allLogs returns the log lines of a run and of its groups, oldest first. If there are too many groups,
-// it leaves some out and prints a note.
+// allLogs returns the log lines of a run and of its groups, oldest first. If there are too many
+// groups, it leaves some out and prints a note.
 func allLogs(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, step string) ([]logged, error) {
 	if _, more, err := history.GroupRows(ctx, s, row); err != nil {
 		return nil, err
@@ -51,8 +51,9 @@ func allLogs(ctx context.Context, a *cli.App, s *session.Session, row store.RunR
 	return newLogs(ctx, s, row, step, map[status.RunID]int64{})
 }
 
-// newLogs returns the log lines of a run and of its groups that have a larger number than the map
-// `after` says for their run, and updates the map. The lines are sorted by time.
+// newLogs returns the new log lines of a run and of its groups, sorted by time. The map `after`
+// contains for each run the number of the last line that was read. Lines with a larger number are
+// new. The function newLogs updates this map.
 func newLogs(ctx context.Context, s *session.Session, row store.RunRow, step string, after map[status.RunID]int64) ([]logged, error) {
 	groups, _, err := history.GroupRows(ctx, s, row)
 	if err != nil {
@@ -76,8 +77,8 @@ func newLogs(ctx context.Context, s *session.Session, row store.RunRow, step str
 	return all, nil
 }
 
-// knowsLogged returns an error if neither the run nor the run of one of its groups has a step with that
-// name.
+// knowsLogged returns an error if neither the run nor the run of one of its groups has a step with
+// that name.
 func knowsLogged(ctx context.Context, s *session.Session, r *history.Run, step string) error {
 	unknown := r.Knows(step)
 	if unknown == nil {

@@ -103,9 +103,9 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 	return nil
 }
 
-// logs reads the log lines of a run that have a larger number than the parameter `after`. It
-// calls fn for each of these lines that belongs to the step; step "" means all lines. The
-// function `logs` returns the number of the last line that it read. If it read no line, it
+// logs reads the log lines of a run that have a larger number than the parameter `after`. It calls
+// fn for each of these lines that belongs to the step in the parameter `step`; "" means all lines.
+// The function `logs` returns the number of the last line that it read. If it read no line, it
 // returns the value of the parameter `after`.
 func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
