@@ -178,7 +178,7 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 
 // undoLookupMissed handles a lookup of the forward call that did not find out the outcome, while
 // the node is being undone. If fewer than maxLookups lookups were tried, it plans another one.
-// Otherwise the method `climb` chooses another call.
+// Otherwise the method `nextUndoCall` chooses another call.
 func (d undoing) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
