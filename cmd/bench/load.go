@@ -33,7 +33,8 @@ type load struct {
 type result struct {
 	took time.Duration // length of all windows together
 	runs []int         // number of runs that ended in each window
-	// Usage at the beginning of the first window, and at the end of each window.
+	// Costs and CPU times until the beginning of the first window, and until the end of each
+	// window.
 	marks     []mark
 	latencies []time.Duration // how long each counted run took, sorted
 

@@ -104,7 +104,8 @@ func (l runLab) yardstick(ctx context.Context, dir string, closing *closers) (ya
 	return yard, d, err
 }
 
-// naive starts an engine on a naive store in a new database.
+// naive starts an engine on a naive store in a new database. The type `naive` explains what such a
+// store is.
 func (l runLab) naive(ctx context.Context, closing *closers) (*running, error) {
 	d, err := makeDatabase(ctx, l.dsn, "naive")
 	if err != nil {

@@ -74,7 +74,8 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed returns a copy of a log line in which the function `scrub` has changed all texts.
+// scrubbed returns a copy of a log line in which the function `scrub` has changed all texts, except
+// the attributes run, step and attempt.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {

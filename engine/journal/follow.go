@@ -111,8 +111,8 @@ type following struct {
 	watch childWatch
 }
 
-// through returns the child run because of which the run needs a person, and true; false = there is
-// none.
+// through returns the child run because of which the run needs a person. It returns false if there
+// is none, or if the method childWatch.ask does not know it yet.
 func (f *following) through(ctx context.Context) (store.RunRow, bool) {
 	if !f.story.Flow.StartsChildren() || !f.story.State.InFlight() {
 		return store.RunRow{}, false // no child run is open

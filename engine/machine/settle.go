@@ -203,8 +203,8 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 		d.undoing().endUndo(i, model.UndoNothing)
 	case ev.As == SettleNotDone && n.UndoDoubt > 0:
 		d.reviveUndo()
-		// The earlier statement about the step is used now, so it cannot be corrected any
-		// more.
+		// The new undo uses the earlier decision of a person about the step. So that decision
+		// cannot be corrected any more.
 		n.Manual, n.Stated = ev.By, model.StatedNothing
 		n.UndoDoubt = 0
 		d.freshUndo(i)

@@ -246,8 +246,8 @@ func (d undoing) clear(i int) {
 	}
 }
 
-// reconsider continues to undo node i before its next attempt. It is called after a pause, or
-// after the answer to a lookup.
+// reconsider continues to clear node i: to undo its possible effect, so that its next attempt can
+// start. It is called after a pause, or after the answer to a lookup.
 func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {

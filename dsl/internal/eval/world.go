@@ -30,9 +30,11 @@ type World interface {
 // A runWorld is a World that takes the values from the Scope of a run.
 type runWorld struct {
 	ev   *Evaluator
-	s    *Scope    // values of the run; nil = no values are available
-	self int       // index of the step that self.* describes
-	c    *Compiled // expression that is evaluated; it says which attributes of `self` are needed; nil = not known
+	s    *Scope // values of the run; nil = no values are available
+	self int    // index of the step that self.* describes
+	// Expression that is evaluated. The fields of the Compiled say which attributes of `self` are
+	// needed; nil = it is not known which ones are needed.
+	c *Compiled
 	// locals holds the locals that this evaluation has used. So the evaluation computes a local
 	// only once, even if several other locals use it.
 	locals map[*Local]KeptLocal

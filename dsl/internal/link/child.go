@@ -122,8 +122,8 @@ func (l childLinker) step(d *decl.Step, ls *linkedStep, out *noun.Step) {
 
 // childOutput returns the function for the field Output of noun.Action. The function converts
 // the outputs of a child run to the types that are known before a run. If an output cannot be
-// converted, the function keeps it unchanged, because the workflow of the child alone says
-// which outputs are valid.
+// converted, the function keeps it unchanged, because only the workflow of the child says which
+// outputs are valid.
 func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {

@@ -284,8 +284,8 @@ func (v *nullVisitor) loopStep(variable string) string {
 }
 
 // stepName returns NAME if t begins with step.NAME. In a group it also returns NAME if t begins
-// with the hidden variable that holds a step around the group. For any other reference it returns
-// false.
+// with a hidden variable: such a variable holds the value of a step or group that is outside of the
+// group, and has the name step.NAME or group.NAME. For any other reference stepName returns false.
 func stepName(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false

@@ -34,9 +34,9 @@ import (
 const (
 	clients = 200
 	rounds  = 4 // number of rounds that each client makes
-	// If too few runs have had the key, the race proves nothing. Then only `few` clients race
-	// again, at most `again` times. They are few because among many clients, a run that waits is
-	// replaced by a newer one before it can start.
+	// If too few runs have had the key, the race proves nothing. Then more races follow, at most
+	// `again` races. The number of clients in each of them is `few`. With many clients, a newer run
+	// would replace a waiting run before the waiting run can start.
 	few     = 4
 	again   = 50
 	engines = 8 // number of engines; each has one writer, which its clients share

@@ -41,10 +41,12 @@ type common struct {
 
 	// handing is true if the engine is stopping and other engines are alive. Then the shards
 	// release the runs that have no call in flight, so that other engines can claim them.
-	handing  atomic.Bool
-	loads    sync.WaitGroup // goroutines that read or write the store for the shards
-	reads    chan struct{}  // limits how many inboxes are read at the same time; holds one value for each of them
-	clearing runSet         // ended runs whose inbox is being emptied
+	handing atomic.Bool
+	loads   sync.WaitGroup // goroutines that read or write the store for the shards
+	// Holds one value for each inbox that is being read. Its capacity limits how many inboxes are
+	// read at the same time.
+	reads    chan struct{}
+	clearing runSet // ended runs whose inbox is being emptied
 }
 
 // A shard is one goroutine that works on a part of the runs. No other goroutine reads or

@@ -75,11 +75,11 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 
 // node writes a number and then the values that cannot be computed from the template. The number
 // has these bits:
-//   - Bit 0 is 1 if the changed fields differ from those of the template, or if the call number of
-//     a start is not 1. Then the sets of the differing fields follow the number, and for a start
-//     also the call number.
-//   - Bits 1 and 2 are the template. Without a template, the sets of all changed fields are
-//     written.
+//   - Bits 1 and 2 are the template. Without a template, bit 0 is 0, and the sets of all changed
+//     fields follow the number.
+//   - With a template, bit 0 is 1 if the changed fields differ from those of the template, or if
+//     the call number of a start is not 1. Then the sets of the differing fields follow the
+//     number. For a start, the call number follows, too.
 //   - The bits above are the number of nodes between the previous node and this one. The end of an
 //     attempt does not need these bits, because its event names the node.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {

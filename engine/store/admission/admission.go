@@ -25,9 +25,11 @@ type Lock int
 
 // The locks of an admit block.
 const (
-	LockShare   Lock = iota // FOR SHARE: other transactions can read and lock the rows, but not change them
-	LockUpdate              // FOR UPDATE: in addition, only one check of these rows runs at a time
-	LockVersion             // FOR NO KEY UPDATE, and then the check itself changes the rows with Check.Bump
+	LockShare Lock = iota // FOR SHARE: other transactions can read and lock the rows, but not change them
+	// FOR UPDATE: other transactions can read the rows, but neither lock nor change them. So only
+	// one check of these rows runs at a time.
+	LockUpdate
+	LockVersion // FOR NO KEY UPDATE, and then the check itself changes the rows with Check.Bump
 )
 
 // LockNames are the words of the argument `lock`, in the order of the locks.

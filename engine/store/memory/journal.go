@@ -114,9 +114,10 @@ type journal struct {
 	*evidence
 	token int64 // the last token that was used for a commit
 
-	// The function `lose` is set only by tests; nil = nothing is lost. The store calls `lose`
-	// before each commit, when `landed` is false, and after each commit, when `landed` is true. If
-	// `lose` returns true, the store behaves as if the request or the reply was lost.
+	// The function `lose` is set only by tests; nil = nothing is lost. The store calls lose(false)
+	// before each commit, and lose(true) after each commit. If the first call returns true, the
+	// store behaves as if the request was lost. If the second call returns true, it behaves as if
+	// the reply was lost.
 	lose func(landed bool) bool
 }
 

@@ -220,11 +220,12 @@ FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(
 // it makes the plan.
 const runGone = "this run is gone"
 
-// The forms of the commit statement. The method batch.shape selects a form with only those
-// parts that the batch needs. The normal forms have no ON CONFLICT, because ON CONFLICT is
-// slow and conflicts are rare. With a conflict, such a statement fails with SQLSTATE 23505,
-// and nothing is committed. The forms whose names end in IfNone tolerate conflicts. All
-// rare combinations of parts use the form journalConsume.
+// The forms of the commit statement, and after them two statements that only read. The method
+// batch.shape selects a form with only those parts that the batch needs. The normal forms have no
+// ON CONFLICT, because ON CONFLICT is slow and conflicts are rare. With a conflict, a normal form
+// fails with SQLSTATE 23505, and nothing is committed. The forms whose names end in IfNone
+// tolerate conflicts. All rare combinations of parts use journalConsume or journalConsumeIfNone,
+// which have all parts.
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
 	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer

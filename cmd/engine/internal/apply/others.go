@@ -50,7 +50,8 @@ func (o *others) FactKinds() story.FactKinds {
 	return story.NewFactKinds(story.FactRunTakenOver, story.FactAttemptStarted, story.FactAttemptFinished)
 }
 
-// Facts records which runs were taken over, and which calls have begun and ended.
+// Facts records which runs were taken over, and which calls are in flight. It ignores calls that
+// start child runs.
 func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

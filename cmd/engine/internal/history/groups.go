@@ -119,8 +119,8 @@ type Kin struct {
 	// run r".
 	What  string
 	Group bool // the child run is the run of a group
-	// Movable is the nearest run around the child run that `engine migrate` moves: it is no run of
-	// a group, and no run of a library's workflow.
+	// Movable is the nearest run that `engine migrate` can move: the parent, or else the parent of
+	// the parent, and so on. It is no run of a group, and no run of a library's workflow.
 	Movable store.RunRow
 	Top     store.RunRow // the outermost run: no other run has started it
 }

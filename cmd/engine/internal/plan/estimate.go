@@ -87,8 +87,8 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	return total, true
 }
 
-// once returns the longest time that one iteration of a step can take. The results mean the
-// same as those of the method `worst`.
+// once returns the longest time that one iteration of a step can take. It returns false if there is
+// no limit. The time is 0 if the settings, or the end of a timer, are known only in a run.
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {

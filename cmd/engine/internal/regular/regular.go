@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// MaxSource is the largest size in bytes of a file that a person wrote: values,
-// locks, sources.
+// MaxSource is the largest size, in bytes, of a file with values of variables, of a lock file, or
+// of a source file of a module.
 const MaxSource = 1 << 20
 
 // errIrregular is the error for a pipe, a device or a directory.

@@ -42,8 +42,9 @@ func withChildren(ctx context.Context, s *session.Session, row store.RunRow, sig
 	return &told
 }
 
-// waitingChildren returns a command line for each open child run in which a step waits for the
-// signal.
+// waitingChildren returns a command line for each open child run, at any depth, in which a step
+// waits for the signal. It reads at most maxAsked open child runs, and lists at most 1,000 child
+// runs of each run.
 func waitingChildren(ctx context.Context, s *session.Session, row store.RunRow, signal string) (lines []string, err error) {
 	asked := 0
 	for level := []store.RunRow{row}; len(level) > 0; level = level[1:] {
