@@ -26,8 +26,8 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns one number of one row, as it was measured in each round. The parameter `row`
-// is the name of the row, and the parameter `name` is the name of the number. The keys of the
+// values returns one number of one row: the value that was measured in each round. The parameter
+// `row` is the name of the row, and the parameter `name` is the name of the number. The keys of the
 // map are the indexes of the rounds.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// cold measures `engine apply`: the time from the start of its process to the start of the
-// first step, and the time to the end of the process. It uses the real binary. Before the
-// measurement, no agent process is running.
+// cold measures the time from the start of the process of `engine apply` to the start of the first
+// step, and to the end of the process. It uses the real binary. Before the measurement, no agent
+// process is running.
 func (l processLab) cold(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

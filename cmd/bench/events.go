@@ -47,9 +47,9 @@ const plainEvents = `CREATE TABLE bench.events (seq int8 GENERATED ALWAYS AS IDE
 // An eventTable is a table into which events are sent.
 type eventTable struct {
 	kind, name string
-	// drain is called before n events are sent, and lets an engine or a plain client remove
-	// them. The returned function `wait` waits until all n events are removed. The caller may
-	// call `wait` only after all events are sent.
+	// The function `drain` is called before n events are sent. It makes an engine or a plain client
+	// remove these events. The returned function `wait` waits until all n events are removed. The
+	// caller may call `wait` only after all events are sent.
 	drain func(ctx context.Context, d *database, n int) (wait func() error)
 }
 
@@ -93,9 +93,9 @@ func (l startsLab) events(ctx context.Context) (err error) {
 	return nil
 }
 
-// sent returns a subject that sends events into a table, and measures the time until all
-// events are removed. The time begins with the first send. If all events are sent in one
-// transaction, it begins with the commit.
+// sent returns a subject that sends events into a table and measures how long it takes until all
+// events are removed. The measurement begins with the first send. If all events are sent in one
+// transaction, the measurement begins with the commit of this transaction.
 func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	row := t.kind + "/" + s.row
 	return subject{row, func(ctx context.Context, round int) error {
@@ -201,7 +201,7 @@ func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 // number of events that an engine removes in one batch.
 const plainBatch = 500
 
-// plainDrain removes rows with DELETE, in one transaction after the other, as a simple consumer
+// plainDrain removes rows with DELETE statements, each in its own transaction, as a simple consumer
 // does.
 func plainDrain(ctx context.Context, d *database, n int) (wait func() error) {
 	const (

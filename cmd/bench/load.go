@@ -70,9 +70,9 @@ func (r result) quantile(q float64) time.Duration {
 	return r.latencies[min(len(r.latencies)-1, int(q*float64(len(r.latencies))))]
 }
 
-// load keeps l.inFlight runs in flight: each goroutine submits a run, waits for the end of the
-// run and submits the next one. The method `load` counts the runs that end in a window. The load
-// is the same before and in the windows.
+// load keeps l.inFlight runs in flight: each goroutine submits a run, waits for the end of the run
+// and submits the next one. The method `load` counts only the runs that end in a window. The load
+// is already the same before the first window begins.
 func (r loader) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,7 +125,7 @@ func (r loader) load(ctx context.Context, l load) (result, error) {
 // have to scan all of them, in the process of the measured engine.
 type finish struct {
 	at   time.Duration // time from the start of the load to the end of the run
-	took time.Duration // from the submission to the end
+	took time.Duration // time from the submission of the run to its end
 }
 
 // watch waits until the last time window of the measurement ends. The result `out` has the
@@ -165,8 +165,9 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures of a load in the book, as numbers of one row. The parameter `calls`
-// is the number of calls that each run makes. Each recorded cost is the average for one call.
+// put records the figures of a load in the book, as numbers of one row. The parameter `calls` is
+// the number of calls that each run makes. Each cost is divided by the number of calls, so the book
+// has the average cost of one call.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
@@ -181,7 +182,8 @@ func (r result) put(b *book, round int, row string, calls int) {
 	}
 	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
 	r.used().put(b, round, row, r.all()*calls)
-	// These two figures do not depend on the windows: they include all commits of all runs.
+	// These two figures include all commits of all runs, also the commits before the first window
+	// and after the last window.
 	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }

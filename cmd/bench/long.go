@@ -18,10 +18,10 @@ import (
 // minutes is the length of the long measurement, in minutes.
 const minutes = 5
 
-// long measures an engine under load for five minutes without a pause, with autovacuum on. If
-// the database becomes slower with age, the figures of the last minute are worse. But other
-// programs on the machine can have the same effect. So the method `long` then measures two
-// databases in turn: the old one and a new one.
+// long measures an engine under load for five minutes without a pause, with autovacuum on. If a
+// database becomes slower with age, the figures of the last minute are worse than the earlier
+// figures. But they can also be worse because of other programs on the machine. So the method
+// `long` then measures two databases in turn: the old one and a new one.
 func (l historyLab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

@@ -19,11 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// A keeping is a reason why open runs stay in an engine's memory, and a workflow whose runs
-// stay for this reason.
+// A keeping says why open runs stay in an engine's memory, and names a workflow whose runs stay
+// there for this reason.
 type keeping struct {
 	row, workflow string
-	full          bool // use agents that never have a free slot
+	full          bool // the engine uses agents that never have a free slot
 }
 
 // memory measures how much memory an engine uses for each open run: for runs with a call in

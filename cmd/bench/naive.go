@@ -146,8 +146,8 @@ func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s naming.N
 	return out[0].Submitted, out[0].Err
 }
 
-// commit makes the transactions of one transition, one after the other: for the steps that
-// have ended, for the steps that start, and for the end of the run.
+// commit makes the transactions of one transition, one after the other: first for the steps that
+// have ended, then for the steps that start, then for the end of the run.
 func (n *naive) commit(t *store.Transition) error {
 	c := <-n.conns
 	defer func() { n.conns <- c }()

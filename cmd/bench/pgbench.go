@@ -22,8 +22,8 @@ import (
 // its key, each update in its own commit.
 type yardstick interface {
 	// rate runs the clients for the duration d and returns their commits per second. If d is 0,
-	// each client makes only one commit. The CPU time of such a call is approximately the cost
-	// of the connections.
+	// each client makes only one commit. A call with d = 0 shows approximately how much CPU time
+	// the connections cost.
 	rate(ctx context.Context, clients int, d time.Duration) (float64, error)
 	name() string
 }
@@ -82,7 +82,7 @@ func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float
 		"--jobs=" + strconv.Itoa(min(2, clients))}
 	out, err := p.run(ctx, append(args, "--transactions=1")...)
 	if err == nil && d > 0 {
-		// If pgbench is older than version 14, it does not print this time.
+		// A pgbench that is older than version 14 does not print the time to connect.
 		if m := connecting.FindStringSubmatch(out); m != nil {
 			ms, err := strconv.ParseFloat(m[1], 64)
 			if err != nil {
@@ -98,7 +98,7 @@ func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float
 	m := tps.FindStringSubmatch(out)
 	switch {
 	case m == nil && strings.Contains(out, "actually processed: 0\n"):
-		// The disk hung for the whole time.
+		// The disk hung for the whole time, so pgbench committed nothing.
 		return 0, nil
 	case m == nil:
 		return 0, errors.New("pgbench: it did not say how many transactions it made:\n" + out)

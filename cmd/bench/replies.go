@@ -21,8 +21,8 @@ const (
 	repliesEach = 3 // replies of a run that succeeds: accepted, started, succeeded
 )
 
-// replies measures how much slower runs are if they have replies, and how fast consumers take
-// the replies out of a queue.
+// replies measures two things: how much slower runs with replies are than runs without replies, and
+// how fast consumers take the replies out of a queue.
 func (l startsLab) replies(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -106,7 +106,7 @@ func takeAll(ctx context.Context, d *database, query string, n int) error {
 			for errs[i] == nil && taken.Load() < int64(n) {
 				var got int
 				if got, errs[i] = received(ctx, d.db, query, takeSize); got == 0 && errs[i] == nil {
-					// Another consumer is taking the last rows.
+					// Another consumer is taking the last rows. So wait a moment, and look again.
 					errs[i] = pause.For(ctx, time.Millisecond)
 				}
 				taken.Add(int64(got))

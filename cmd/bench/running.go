@@ -156,8 +156,8 @@ func (r *running) quiet(ctx context.Context) error {
 	}
 }
 
-// busy waits until the engine has committed nothing for a second, but at most as long as the
-// parameter `limit` says. It returns the time at which it saw the last commit.
+// busy returns when the engine has committed nothing for a second, or when the time in the
+// parameter `limit` has passed. The result is the time at which busy saw the last commit.
 func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
 	const still, look = time.Second, 50 * time.Millisecond
 	began := time.Now()
@@ -273,7 +273,7 @@ func (s *countedPostgres) OpenWriter(ctx context.Context, id store.EngineID, n i
 	return s.c.OpenWriter(ctx, id, n)
 }
 
-// A noSnapshots keeps no snapshots.
+// A noSnapshots is a Keeper that stores no snapshots.
 type noSnapshots struct{ snapshots.Keeper }
 
 // KeepSnapshot stores nothing.

@@ -14,11 +14,12 @@ import (
 // and a dead engine.
 const (
 	openRuns = 1000 // all open runs, of the three engines together
-	dueRuns  = 10   // runs of the scanning engine whose next_check has passed
-	// Runs of the other live engine whose next_check passed longer than `grace` ago.
+	dueRuns  = 10   // runs of the scanning engine, with a next_check in the past
+	// Runs of the other live engine, with a next_check that is longer ago than `grace`.
 	lateRuns   = 10
 	orphanRuns = 100 // runs of the dead engine
-	// A scan finds a run of another live engine if next_check passed at least this long ago.
+	// A scan finds a run of another live engine only if the next_check of the run is at least this
+	// long ago.
 	grace = time.Minute
 )
 

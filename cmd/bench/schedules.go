@@ -69,7 +69,8 @@ func (l startsLab) schedules(ctx context.Context) (err error) {
 		return err
 	}
 	closing.add(d.close)
-	other, err := makeDatabase(ctx, l.dsn, "enqueue") // no engine works on its runs
+	// No engine works on the runs in this database.
+	other, err := makeDatabase(ctx, l.dsn, "enqueue")
 	if err != nil {
 		return err
 	}

@@ -168,8 +168,9 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		// The variable `used` is the CPU time without the cost of the connections. If it is not
-		// positive, nearly all CPU time was for the connections, so there is no figure.
+		// The variable `used` is the CPU time of the updates, without the CPU time of the
+		// connections. If it is zero or negative, nearly all CPU time was for the connections. Then
+		// there is no figure.
 		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 {
 			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
 		}

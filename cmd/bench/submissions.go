@@ -22,8 +22,8 @@ const (
 	batchSize   = 1_000 // number of submissions or events in a batch
 )
 
-// inTurn measures the subjects in turn. The number of rounds is the one that is planned for the
-// parts that measure how runs start.
+// inTurn measures the subjects in turn, in as many rounds as the plan has for the parts that
+// measure how runs start.
 func (l startsLab) inTurn(ctx context.Context, subjects []subject) error {
 	own := *l.lab
 	own.p.rounds = l.p.starts.rounds
@@ -39,10 +39,10 @@ func publish(ctx context.Context, d *database, def *dsl.Definition, workflows ..
 	return nil
 }
 
-// submissions measures how many runs per second programs submit with SQL: in transactions of
-// their own, together with a row of the program, and in batches. It compares the submissions
-// with plain rows that have as many bytes, and with jobs of River. No engine and no worker of
-// River runs.
+// submissions measures how many runs per second programs submit with SQL: each run in its own
+// transaction, each run in one transaction with a row of the program, and many runs in a batch. It
+// compares the submissions with plain rows that have as many bytes, and with jobs of River. No
+// engine and no worker of River runs.
 func (l startsLab) submissions(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -188,8 +188,9 @@ func (k *desk) clear(ctx context.Context) error {
 }
 
 // ways returns all ways to submit. The parameter `clients` lists the numbers of clients to measure.
-// A name such as "submit/16" says what is inserted, and by how many clients. A name such as
-// "river, COPY" says what is inserted, and in which kind of batch.
+// A name such as "submit/16" has two parts: the thing that is inserted, and the number of clients
+// that insert it. A name such as "river, COPY" also has two parts: the thing that is inserted, and
+// the kind of batch.
 func (k *desk) ways(clients []int) []way {
 	exec := func(query string) func(context.Context, int64) error {
 		return func(ctx context.Context, n int64) error {
@@ -247,8 +248,8 @@ func (k *desk) ways(clients []int) []way {
 	return all
 }
 
-// order returns a call that inserts an order of the program, and then calls the function
-// `then`, which submits. Both happen in one transaction.
+// order returns a call that does two things in one transaction: it inserts an order of the program,
+// and calls the function `then`, which submits a run or a job for this order.
 func (k *desk) order(then func(ctx context.Context, tx pgx.Tx, id string) error) func(context.Context, int64) error {
 	return func(ctx context.Context, n int64) error {
 		return pgx.BeginFunc(ctx, k.pool, func(tx pgx.Tx) error {

@@ -41,8 +41,8 @@ func (t *table) scans(found [2]scan, finished int) {
 }
 
 // takeovers prints the figures of takeovers of n runs, one line for each round. The caller has
-// sorted the rounds by the time of the takeover divided by the time of psql, smallest first. The
-// parameter `finished` is the number of finished runs in the database.
+// sorted the rounds: see the function `takeovers`. The parameter `finished` is the number of
+// finished runs in the database.
 func (t *table) takeovers(rounds []takeover, n, finished int) {
 	const columns = "%-36s %10s %10s %8s %9s %12s %12s %9s"
 	t.say("")
@@ -345,7 +345,7 @@ func (t *table) events(b *book, p plan) {
 	t.say("plain: the same rows in a plain table, removed by one client: DELETE … SKIP LOCKED … RETURNING, %d at a time. µs: CPU time of all processes, senders included.", plainBatch)
 }
 
-// replies prints what replies cost, and how fast they are taken.
+// replies prints how much slower runs with replies are, and how fast consumers take replies.
 func (t *table) replies(b *book) {
 	const columns = "%-36s %10s %10s %10s %10s %10s %10s"
 	t.say("")

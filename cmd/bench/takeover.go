@@ -21,10 +21,10 @@ type takeover struct {
 
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
 
-// takeovers makes n runs in flight. In each round, psql first reads the rows of these runs. Then
-// a new engine takes over the runs from an engine that is dead. The function `takeovers` returns
-// the figures of all rounds. They are sorted by the time of the takeover divided by the time of
-// psql.
+// takeovers makes n runs in flight. In each round, psql first reads the rows of these runs. Then a
+// new engine takes over the runs from an engine that is dead. The function `takeovers` returns the
+// figures of all rounds. The rounds are sorted by a ratio, smallest first: the time of the takeover
+// divided by the time of psql.
 func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *profiler) (out []takeover, err error) {
 	psql, err := findTool(ctx, d, "psql")
 	if err != nil {

@@ -61,8 +61,8 @@ func (l runLab) tenants(ctx context.Context) (err error) {
 }
 
 // greedy keeps greedyRuns runs of each workflow in flight, until the caller calls the returned
-// function `stop`. This function waits until the last run has ended, and returns the errors of the
-// runs.
+// function `stop`. The function `stop` waits until the last run has ended, and returns the errors
+// of the runs.
 func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

@@ -26,7 +26,7 @@ const senders = 16
 // A waitResult holds the figures of waiting runs.
 type waitResult struct {
 	bytes, goroutines float64 // bytes of memory, and goroutines, that each waiting run costs
-	rows              float64 // rows that the engine commits for each run before the run waits
+	rows              float64 // rows that the engine commits for each run until the run waits
 	lags              [3]time.Duration
 	sent, perSecond   float64 // signals that are sent per second, and runs that end per second
 	plain             float64 // transactions per second that insert a signal into plain tables

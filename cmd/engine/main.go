@@ -71,8 +71,8 @@ func wantsJSON(args []string) bool {
 }
 
 // worksOnRuns reports whether the command line may name a command that works on runs. Such a
-// command may use much memory before Go collects the garbage. A command that only reads must use
-// little memory, even if it reads a file that an attacker wrote.
+// command may use much memory before Go collects the garbage. All other commands must use little
+// memory, even if they read a file that an attacker wrote.
 func worksOnRuns(args []string) bool {
 	return slices.Contains(args, "serve") || slices.Contains(args, "apply")
 }

@@ -126,15 +126,16 @@ func (r *row) join(step *row) {
 	step.parts = append(step.parts, r)
 }
 
-// manyInstances is the highest number of instances that a view shows one by one. A step with more
+// manyInstances limits how many instances of a step a view shows one by one. A step with more
 // instances has one line that counts its instances.
 const manyInstances = 12
 
 // wide reports whether a step has one line for all of its instances.
 func (r *row) wide() bool { return r.total > manyInstances }
 
-// collapsed reports whether the row is an instance without its own line: the line of the step
-// counts this instance. An instance that waits, is repeated or has failed has its own line.
+// collapsed reports whether the row is an instance without its own line: the line of its step
+// counts this instance. An instance that is held or waits, makes a second attempt, or has failed
+// always has its own line.
 func (r *row) collapsed(b *board) bool {
 	if r.step == nil || !b.wide(r.step) {
 		return false
@@ -202,7 +203,8 @@ func (b *board) apply(f story.Fact) {
 		step.total = max(step.total, f.Among)
 	}
 	r := b.at(f.Step, undo)
-	// If `again` is true, the row had ended, but an operator has started another round of attempts.
+	// If `again` is true, the row had ended before, and an operator has started another round of
+	// attempts.
 	again := r.phase == phaseEnded
 	r.apply(f)
 	if r.step != nil && undo {
@@ -282,8 +284,8 @@ func stillAfter(n int) time.Duration {
 	return time.Minute
 }
 
-// still returns the rows for which a "still running" line is due, and sets the time of their next
-// line.
+// still returns the rows for which a "still running" line is due now. For each of these rows, it
+// also sets the time of the next such line.
 func (b *board) still(now time.Time) []*row {
 	var out []*row
 	check := func(r *row) {
@@ -302,8 +304,8 @@ func (b *board) still(now time.Time) []*row {
 	return out
 }
 
-// progress returns a text that says how many steps and instances are done. After the first undo
-// has begun, the text says how many are undone.
+// progress returns a text that says how many steps and instances have ended. After the first undo
+// has begun, the text says how many steps and instances are undone.
 func (b *board) progress() string {
 	if len(b.undos) > 0 {
 		done, all := count(b.undos)
@@ -362,7 +364,8 @@ func (b *board) mayUndo(rows []*row) int {
 	return n
 }
 
-// waitsFor returns the names of the steps for which a row that has not begun still waits.
+// waitsFor returns the names of the steps for which a row still waits. The caller passes a row that
+// has not begun.
 func (b *board) waitsFor(r *row) []string {
 	var out []string
 	for _, name := range r.after {

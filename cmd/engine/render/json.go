@@ -33,9 +33,9 @@ type JSON struct {
 var _ View = (*JSON)(nil)
 
 // NewJSON returns a JSON view that writes to out. The parameter `version` is the version of the
-// program. If a fact ends the command, the function `exit` returns the exit code; otherwise it
-// returns a negative number. The parameter `now` is a clock: it gives the time for lines that are
-// not about facts.
+// program. The function `exit` returns the exit code with which a fact ends the command, or a
+// negative number if the fact does not end it. The function `now` is a clock: it gives the time for
+// lines that are not about facts.
 func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }
@@ -56,18 +56,19 @@ type line struct {
 	Step    string `json:"step,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 
-	Workflow   string        `json:"workflow,omitempty"`
-	Key        string        `json:"key,omitempty"`
-	Action     string        `json:"action,omitempty"`
-	Agent      string        `json:"agent,omitempty"`
-	State      string        `json:"state,omitempty"`
-	Purpose    story.Purpose `json:"purpose,omitempty"`
-	Of         any           `json:"of,omitempty"` // largest number of attempts, or Unbounded
-	Iteration  int           `json:"iteration,omitempty"`
-	Iterations int           `json:"max_iterations,omitempty"`
-	Undo       bool          `json:"undo,omitempty"`
-	Status     string        `json:"status,omitempty"`
-	ExitCode   *int          `json:"exit_code,omitempty"`
+	Workflow string        `json:"workflow,omitempty"`
+	Key      string        `json:"key,omitempty"`
+	Action   string        `json:"action,omitempty"`
+	Agent    string        `json:"agent,omitempty"`
+	State    string        `json:"state,omitempty"`
+	Purpose  story.Purpose `json:"purpose,omitempty"`
+	// Largest number of attempts, or the value Unbounded.
+	Of         any    `json:"of,omitempty"`
+	Iteration  int    `json:"iteration,omitempty"`
+	Iterations int    `json:"max_iterations,omitempty"`
+	Undo       bool   `json:"undo,omitempty"`
+	Status     string `json:"status,omitempty"`
+	ExitCode   *int   `json:"exit_code,omitempty"`
 	// Through has the name of the child run, at any depth, because of which the run needs a person.
 	Through []string `json:"needs_person_through,omitempty"`
 	Code    string   `json:"code,omitempty"`

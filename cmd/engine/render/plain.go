@@ -19,8 +19,8 @@ type Plain struct {
 
 var _ View = (*Plain)(nil)
 
-// NewPlain returns a Plain view that writes to out. If a fact ends the command, the function `exit`
-// returns the exit code; otherwise it returns a negative number.
+// NewPlain returns a Plain view that writes to out. The function `exit` returns the exit code with
+// which a fact ends the command, or a negative number if the fact does not end it.
 func NewPlain(out io.Writer, exit func(story.Fact) int) *Plain {
 	return &Plain{out: out, exit: exit, board: newBoard(Story{})}
 }
@@ -67,8 +67,8 @@ func pairs(a, b story.Fact) bool {
 	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
-// pairText returns the end of the line about an attempt a and the retry b after it. If the attempt
-// was successful, the text also says why the engine makes another attempt.
+// pairText returns the end of one line about two facts: the attempt a, and the retry b that follows
+// it. If the attempt was successful, the text also says why the engine makes another attempt.
 func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {
@@ -147,7 +147,8 @@ func stillText(r *row, now time.Time) string {
 	return s + untilText(what, r.limit, now)
 }
 
-// waitText returns a text that says for what the row r waits during a pause.
+// waitText returns a text about the row r during a pause. The text says what follows the pause,
+// such as a retry.
 func waitText(r *row, f story.Fact) string {
 	switch {
 	case r.purpose == story.PurposeLookup:

@@ -32,8 +32,8 @@ func attemptOf(f story.Fact) string {
 }
 
 // Sentence returns one line that describes a fact, without its time and without the name of the
-// run. The parameter `exit` is the exit code if the fact ends the command; otherwise it is
-// negative.
+// run. The parameter `exit` is the exit code with which the fact ends the command. It is negative
+// if the fact does not end the command.
 func Sentence(f story.Fact, exit int) string {
 	s := sentence(f)
 	if f.Step != "" && aboutStep(f.Kind) {
@@ -203,9 +203,10 @@ func heldText(agent, why string) string {
 	return "held: agent " + agent + ": " + why
 }
 
-// turnText returns the part of a sentence that says why a run is parked. If undos failed, the
-// text names them, and then says why the engine had begun to undo the run. The parameter `why`
-// is the reason for which the run was parked or turned back; "" = not known.
+// turnText returns the part of a sentence that says why a run is parked. The parameter `why` is the
+// reason for which the run was parked or turned back; "" = not known. If undos have failed, the
+// text first names these undos, and then `why` as the reason for which the engine had begun to undo
+// the run.
 func turnText(f story.Fact, why string) string {
 	undo := undoBlame(f)
 	if undo == "" {
@@ -281,8 +282,8 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText returns a text that says why the effect of a step was not undone. For a `status` for
-// which it has no text, it returns the status without control characters.
+// undoneText returns a text that says why the effect of a step was not undone. If it has no text
+// for a `status`, it returns the status itself, without control characters.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

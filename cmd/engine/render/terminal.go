@@ -18,16 +18,16 @@ type TerminalOptions struct {
 	Size func() (columns, lines int)
 	// Now returns the current time. The view uses it to draw not too often. nil = time.Now.
 	Now func() time.Time
-	// Exit returns the exit code if a fact ends the command, and a negative number otherwise.
-	// nil = no fact ends the command.
+	// Exit returns the exit code with which a fact ends the command, or a negative number if the
+	// fact does not end it. If Exit is nil, no fact ends the command.
 	Exit  func(story.Fact) int
 	Color bool
 	ASCII bool // the terminal can show only ASCII characters
 }
 
 // A Terminal is a view that draws a block of lines in place: the run's header, a line for each
-// step, a summary. When the screen is full, lines of ended steps scroll up; the header stays in
-// the block.
+// step, and a summary. When the screen is full, the lines of ended steps leave the block and scroll
+// up. The header stays in the block.
 type Terminal struct {
 	mu    sync.Mutex // protects all fields below
 	out   io.Writer
@@ -74,8 +74,8 @@ func (t *Terminal) Begin(s Story) {
 	}
 }
 
-// Facts updates the board with the facts. Then it draws the lines on the screen again, unless it
-// did so a moment ago: between two drawings there is a pause of redrawEvery.
+// Facts updates the board with the facts. Then it draws the block again. But if the last drawing
+// was less than redrawEvery ago, Facts does not draw.
 func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,8 +148,9 @@ func (t *Terminal) above(text string) {
 }
 
 // erase adds to b the control sequence that removes the block. If the screen has become narrower
-// since the last drawing, the terminal has broken long lines into several. So erase counts the
-// lines as they are now. Otherwise the upper lines would stay on the screen.
+// since the last drawing, the terminal has broken a long line into several lines. So erase computes
+// how many lines the block takes on the screen now. Without this, the upper lines of the block
+// would stay on the screen.
 func (t *Terminal) erase(b *strings.Builder) {
 	if len(t.drawn) == 0 {
 		return
@@ -169,7 +170,7 @@ func (t *Terminal) erase(b *strings.Builder) {
 	t.drawn = nil
 }
 
-// redrawEvery is the shortest pause between two drawings, if new facts cause the second drawing.
+// redrawEvery is the shortest pause between a drawing and the next drawing that new facts cause.
 const redrawEvery = 50 * time.Millisecond
 
 func (t *Terminal) redraw() {
@@ -181,7 +182,8 @@ func (t *Terminal) redraw() {
 	settled, live, hidden := t.lines()
 	var b strings.Builder
 	t.erase(&b)
-	// Scroll up the lines of ended steps.
+	// If the block is too high for the screen, move the lines of ended steps out of the block: they
+	// scroll up.
 	for len(settled) > 0 && 1+len(settled)+len(live) > t.height {
 		b.WriteString(t.fit(settled[0], columns) + "\n")
 		settled = settled[1:]
@@ -245,8 +247,9 @@ func (t *Terminal) cut(l styled, columns int) string {
 func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, columns)) }
 
 // lines returns the lines that have not scrolled up yet, as two lists. The lines in the list
-// `settled` do not change any more. The lines in the list `live` may still change. The result
-// `hidden` is the number of further lines that may change, but for which the screen is too small.
+// `settled` do not change any more. The lines in the list `live` may still change. If the screen is
+// too small for all lines that may change, some of them are in no list. The result `hidden` is the
+// number of these lines.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
@@ -450,8 +453,8 @@ func (t *Terminal) describeEnd(r *row) (symbol, detail, style string) {
 	return "-", undoneText(r.status), "2"
 }
 
-// remaining returns a text with the time until the step's deadline. Without a deadline, it shows
-// the time until complete-by; "" = the row has neither.
+// remaining returns a text with the time until the deadline of the step. If the step has no
+// deadline, the text has the time until complete-by. The result is "" if there is neither.
 func (t *Terminal) remaining(r *row) string {
 	by := r.limit
 	if by.IsZero() && r.phase == phaseRunning {

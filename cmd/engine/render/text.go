@@ -95,7 +95,7 @@ func Span(d time.Duration) string {
 }
 
 // Clock formats the time t in UTC, such as "10:00:03Z". The parameter `now` is the present time. If
-// t is on another day, Clock puts the date in front.
+// t is not on the same day as `now`, Clock puts the date in front.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {

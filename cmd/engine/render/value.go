@@ -59,10 +59,10 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt hides a value inside of the document doc: it replaces the value by the text `with`
-// and returns the changed document. The parameter `path` says where the value is. If the
-// document has no value there, replaceAt hides more than necessary: it replaces the innermost
-// value that the path reaches.
+// replaceAt hides a value inside of the document doc: it replaces the value by the text `with` and
+// returns the changed document. The parameter `path` says where the value is. If the document has
+// no value at this path, replaceAt replaces the innermost value that the path reaches. So it may
+// hide more than necessary, but never less.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with

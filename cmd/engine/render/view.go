@@ -59,7 +59,8 @@ func (s Story) attached() string {
 }
 
 // told reports whether the view shows the fact f as a line. If the run had ended before this
-// command, the view shows only the end of the run, unless Past is set.
+// command started, the view shows only the end of the run. But if the field Past is true, it shows
+// all facts.
 func (s Story) told(f story.Fact) bool {
 	return s.Ended.IsZero() || s.Past || f.Kind == story.FactRunFinished
 }

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// A Proxy passes the messages between an engine and its database server, and counts the
-// statements. BEGIN is a statement, too. The Proxy counts an empty statement as a ping. The
-// driver sends pings on the connection that executed LISTEN, to check this connection.
+// A Proxy passes the messages between an engine and its database server, and counts the statements.
+// BEGIN is a statement, too. The Proxy counts an empty statement as a ping: the database driver
+// sends empty statements to check the connection that executed LISTEN.
 type Proxy struct {
 	listener          net.Listener
 	server            string
@@ -86,8 +86,9 @@ func (p *Proxy) serve(client net.Conn) {
 	p.forward(server, client)
 }
 
-// forward passes the client's messages to the server, and passes every message except the
-// first to the method `count`. The first message of a connection has no byte for its kind.
+// forward passes the client's messages to the server, and passes every message except the first to
+// the method `count`. The first message of a connection starts the connection. It has no byte for
+// its kind, and is never a statement.
 func (p *Proxy) forward(server io.Writer, client io.Reader) {
 	head := make([]byte, 5)
 	for size := 4; ; size = 5 {

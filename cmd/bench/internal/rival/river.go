@@ -23,7 +23,7 @@ type Job struct {
 	Value string `json:"value"`
 }
 
-// Kind returns the name under which River would find a worker for the job.
+// Kind returns the kind of the job. A worker of River names the kinds of jobs that it can do.
 func (Job) Kind() string { return "five" }
 
 // A River submits jobs. Several goroutines may use it.

@@ -14,9 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Hook pushes alerts to a program or a webhook: at least once, in order, and without
-// delaying runs. Only one engine of a state pushes at a time: the store gives it the permission
-// for one minute, which is called a watch. If the engine dies, another engine gets the next watch.
+// A Hook pushes alerts to a program or a webhook: at least once, in order, and without delaying
+// runs. Only one engine of a state pushes at a time: the store gives one engine the permission to
+// push, for one minute. This permission is called a watch. If the engine dies, another engine gets
+// the next watch.
 type Hook struct {
 	hint   chan struct{} // receives a value when this engine has raised an alert
 	store  hookStore
@@ -27,7 +28,8 @@ type Hook struct {
 
 	watch    time.Duration // how long one permission to push lasts
 	patience time.Duration // how long one push may take
-	// Longest pause between two looks for waiting alerts. The shortest pause is a tenth of `poll`.
+	// Longest pause between two looks for waiting alerts. The shortest pause is a tenth of this
+	// value.
 	poll        time.Duration
 	backoff     time.Duration // longest pause after failed pushes
 	backoffFrom time.Duration // pause after the first failed push; each further failure doubles it
@@ -111,8 +113,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// watchUntil pushes alerts until the time `end`, when the watch of this engine ends. Then another
-// engine may push the alerts, so watchUntil stops a push that still runs.
+// watchUntil pushes alerts until the time `end`, when the watch of this engine ends. Another engine
+// may push alerts from this time on. So watchUntil stops a push that has not ended by then.
 func (h *Hook) watchUntil(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -195,7 +197,8 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 			h.next = time.Now().Add(wait)
 			h.log.Warn("alert could not be pushed; trying again", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind,
 				"error", err, "in", wait.String())
-			break // the next read of the store begins with this alert again, so the order is kept
+			// The next read of the store begins with this alert again, so the alerts stay in order.
+			break
 		}
 	}
 	return sent, ctx.Err()

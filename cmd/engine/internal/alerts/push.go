@@ -146,8 +146,8 @@ type tail struct {
 	kept []byte
 }
 
-// Write appends b. If there are then more bytes than the field `most` allows, it drops the
-// oldest bytes.
+// Write appends b to the kept bytes. If these are then more bytes than the field `most` allows,
+// Write drops the oldest bytes.
 func (t *tail) Write(b []byte) (int, error) {
 	t.kept = append(t.kept, b...)
 	if over := len(t.kept) - t.most; over > 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// attach returns an error if this command cannot attach to an earlier run: because that run has
-// another workflow, another name than --run-id, or other values. If only the definition differs,
-// attach returns no error, and the view shows a note.
+// attach returns an error if this command cannot attach to an earlier run: the earlier run has
+// another workflow, other values, or another name than the value of --run-id. If only the
+// definition differs, attach returns no error, and the view shows a note.
 func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
@@ -82,8 +82,9 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 	}
 	key, err := uniqueKey(w)
 	if rule := w.r.Workflow.Unique; key == "" || err != nil || rule.Reject || rule.Replace {
-		// Without a unique key, there is no earlier run. With on_conflict = "reject" or "replace",
-		// the engine refuses the submission or starts another run.
+		// Without a unique key, this command has no earlier run. With a unique key and on_conflict
+		// = "reject" or "replace", the command does not attach to the earlier run: the engine
+		// refuses the submission or starts another run.
 		return nil, err
 	}
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)

@@ -8,7 +8,7 @@ import (
 )
 
 // circuitObserver sends each change of a circuit to the channel in the field `to`. The goroutine
-// that calls the view reads this channel.
+// that calls the view receives the changes from this channel.
 type circuitObserver struct{ to chan<- render.Circuit }
 
 var _ agents.Observer = circuitObserver{}

@@ -174,8 +174,8 @@ func adopt(ctx context.Context, s *session.Session, node *engine.Node, run store
 	return node.Adopt(ctx, run.Run)
 }
 
-// submit starts the run, or finds the run if it exists already. Without --only, it first takes
-// over the open runs that no engine owns.
+// submit starts the run, or finds the run if it exists already. Before that, it takes over the open
+// runs that no engine owns, unless --only is given.
 func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node) (store.RunRow, error) {
 	if err := inTime(ctx, w, s); err != nil {
 		return store.RunRow{}, err

@@ -62,8 +62,8 @@ func (o *Options) checkEach() error {
 	return nil
 }
 
-// each records one run for each line of a file. If a line can start no run, the other lines
-// still start theirs. Afterwards engines that serve the state work on the runs.
+// each records one run for each line of a file. If one line can start no run, each still records
+// the runs of the other lines. Afterwards engines that serve the state work on the runs.
 func each(ctx context.Context, a *cli.App, path string, o Options) error {
 	if err := errors.Join(o.checkEach(), o.check(a)); err != nil {
 		return err
@@ -191,11 +191,11 @@ func (b *batch) item(n int, text []byte) item {
 	return x
 }
 
-// runName returns the name of the run of a line. If the command is repeated, the line has the same
-// run name again, so no second run is made. The name is RUN-ID.KEY, with the value of --run-id. KEY
-// is the line's value for the variable that --each-key names. Without --each-key, KEY is a hash of
-// the line, so the user may add, remove and move lines. Without --run-id the name is "", and the
-// unique key prevents a second run.
+// runName returns the name of the run of a line. If the user repeats the command, the line gets the
+// same run name again, so no second run is made. The name is RUN-ID.KEY. RUN-ID is the value of
+// --run-id. KEY is the value that the line gives to the variable in --each-key. Without --each-key,
+// KEY is a hash of the line, so the user may add, remove and move lines. Without --run-id, runName
+// returns "". Then only the unique key of the run can prevent a second run.
 func (b *batch) runName(input map[string]json.RawMessage) (string, error) {
 	if b.o.RunID == "" {
 		return "", nil

@@ -24,7 +24,8 @@ const rereadPatience = 5 * time.Second
 func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // after the first signal, a second signal ends the process
+	// After the first signal, signals are not caught any more. So a second signal ends the process.
+	context.AfterFunc(ctx, stop)
 	all, err := engine.EnqueueAll(ctx, engines.Visitor(w.a, s, w.o.Ceilings.To(engine.Options{Lease: applyLease})), []engine.Submission{{
 		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
 		ReplyTo: w.o.ReplyTo, Correlation: w.o.Correlation, StartBy: w.o.startBy(), Priority: w.o.priority(),

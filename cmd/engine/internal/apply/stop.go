@@ -20,9 +20,9 @@ type engineRun struct {
 }
 
 // interruptible calls fn and returns the error of fn. If the user presses Ctrl-C before fn has
-// ended, interruptible cancels the context of fn, waits until fn ends, and returns an error even if
-// fn returned nil. While the command follows the run, the function `interrupt` handles Ctrl-C
-// instead.
+// ended, interruptible cancels the context of fn and waits until fn ends. Then it returns an error,
+// even if fn returned nil. But while the command follows the run, the function `interrupt` handles
+// Ctrl-C.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,8 +77,8 @@ func showWaiting(ctx context.Context, w *work, s *session.Session, shown string)
 	return calls
 }
 
-// interrupt stops the node, which first waits for its calls in flight. When interrupt is
-// called again, it stops the node without waiting.
+// interrupt stops the node. At the first call, the node waits for its calls in flight before it
+// stops. At a later call, the node stops without waiting.
 func interrupt(w *work, e *engineRun) {
 	if e.stopped {
 		e.node.StopNow()

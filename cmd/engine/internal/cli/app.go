@@ -112,8 +112,8 @@ func (a *App) Path(p string) string {
 	return filepath.Join(a.Chdir, p)
 }
 
-// Group runs a command that only has subcommands. Without arguments it shows help. Otherwise it
-// returns an error, because no subcommand has the given name.
+// Group runs a command that only has subcommands. Without arguments it shows help. With arguments
+// it returns an error, because no subcommand has the given name.
 func (a *App) Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()

@@ -136,8 +136,8 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		// The method `keep` stores this function. When the function is called later, it writes
-		// the alert. An error of that write cannot be reported.
+		// If the alert has to wait, the method `keep` stores this function. A later call of the
+		// function writes the alert. An error of that write cannot be reported.
 		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) {
 			return nil
 		}

@@ -53,8 +53,8 @@ func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, e
 }
 
 // around returns a function that adds a hint to errors about values that the run of a group does
-// not have. The hint says which run has the value. The parameter `parent` is the name of the run
-// around the group; "" = the run has no parent.
+// not have. The hint names the parent of the group's run, because the parent has the value. The
+// parameter `parent` is the name of this parent; "" = there is none.
 func around(path, parent string) func(diag.Diagnostics) diag.Diagnostics {
 	return func(found diag.Diagnostics) diag.Diagnostics {
 		for i := range found {

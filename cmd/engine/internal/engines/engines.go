@@ -46,8 +46,8 @@ func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
 }
 
-// NewPool makes the pool of agents that an engine calls. If an agent logs a line during a call, the
-// pool gives this line to the function `logs`. The parameter `limits` holds the limits of the agent
+// NewPool makes the pool of agents that an engine calls. The pool calls the function `logs` for
+// each line that an agent logs during a call. The parameter `limits` holds the limits of the agent
 // processes.
 func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{

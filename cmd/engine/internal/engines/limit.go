@@ -21,9 +21,9 @@ type callLimit struct {
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls returns a capacity with the limits of the parameter `inner`, and with one more
-// limit for the calls of all agents together. The parameter `most` is the largest number of
-// calls in flight; 0 = no limit.
+// LimitCalls returns a capacity that keeps all limits of the capacity in the parameter `inner`, and
+// in addition limits the calls of all agents together. The parameter `most` is the largest number
+// of calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }
@@ -64,7 +64,9 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // before inner.Release, which notifies listeners: they must find the free slots
+	// Subtract before inner.Release is called. It notifies the listeners, and they must find the
+	// free slots.
+	l.used -= n
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)

@@ -63,8 +63,8 @@ func (x *explained) children(ctx context.Context, s *session.Session, r *history
 
 // signals adds a sentence for each step in a group, at any depth, that waits for a signal. It adds
 // at most `left` sentences, and returns how many more it may add. The command in the sentence names
-// the run of the group. If the command named the run around the group, the signal would go to the
-// first step that waits for it.
+// the run of the group. A signal to the parent of this run could go to another step: to the first
+// step that waits for the signal.
 func (x *explained) signals(r *history.Run, left int) int {
 	for _, node := range slices.Sorted(maps.Keys(r.Groups)) {
 		group := r.Groups[node].Run

@@ -89,11 +89,11 @@ type explained struct {
 	story.Explanation
 	row    store.RunRow
 	live   []store.Member
-	owner  *store.Member // the engine that owns the run, which may be dead; nil = not known
+	owner  *store.Member // the engine that owns the run; this engine may be dead; nil = not known
 	alerts []store.AlertRow
 	inbox  []store.Message
-	// through has the names of the child runs, at any depth, that need a person. Because of them
-	// the run needs a person, too.
+	// through has the names of the child runs, at any depth, that need a person. The run needs a
+	// person because these child runs do.
 	through []string
 }
 
@@ -253,8 +253,8 @@ func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) erro
 	return nil
 }
 
-// lateAnswers adds the late replies that could settle a step, and the commands that settle
-// it.
+// lateAnswers adds sentences about the late replies that could settle a step, and adds the commands
+// that settle this step.
 func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Session, r *history.Run) error {
 	if !x.NeedsHuman {
 		return nil

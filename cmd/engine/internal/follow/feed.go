@@ -55,8 +55,8 @@ type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), 
 type Followed struct {
 	State *machine.State
 	Err   error
-	// Through is the child run, at any depth, because of which the run needs a human; Run 0 = the
-	// run does not need a human because of a child run.
+	// Through is the child run, at any depth, because of which the run needs a human. If
+	// Through.Run is 0, there is no such child run.
 	Through store.RunRow
 }
 

@@ -29,7 +29,7 @@ type Outcome struct {
 	Run   string
 	State *machine.State
 	// Through is the name of the child run, at any depth, because of which the run needs a human;
-	// "" = the run does not need a human because of a child run.
+	// "" = there is no such child run.
 	Through string
 }
 
@@ -80,9 +80,9 @@ func Show(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	return ended(a, end)
 }
 
-// abandoned reports whether a run is open and no engine is alive that could continue it. An
-// engine may end right after it has finished the run, as apply does. So abandoned reads the
-// run again after it has found no engine.
+// abandoned reports whether a run is open and no engine is alive that could continue it. An engine
+// may end right after it has finished the run: the engine of `engine apply` does so. So if
+// abandoned finds no engine, it reads the run again.
 func abandoned(ctx context.Context, s *session.Session, row store.RunRow) bool {
 	if row.State.Final() || row.State.NeedsHuman() {
 		return false

@@ -37,8 +37,8 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	if len(rows) == 0 {
 		return row, unknownRun(ctx, s, name)
 	}
-	// newest has a text for each workflow that has runs with this key. The text names the
-	// newest run.
+	// The slice `newest` has a text for each workflow that has runs with this key. Each text names
+	// the newest of these runs of the workflow.
 	var newest []string
 	var seen []string
 	for _, r := range rows {

@@ -38,10 +38,10 @@ type unread struct {
 	done   bool // the group, or its instance, has succeeded
 }
 
-// ReadGroups reads the child runs of the groups of a run, and of the groups inside of these groups.
-// It sets the fields Groups and Omitted. A child run that does not exist is left out: it was not
-// submitted yet, or retention has removed it. If there are more child runs than MaxGroups,
-// ReadGroups first reads the child runs that have not succeeded.
+// ReadGroups reads the child runs of the groups of a run, and the child runs of the groups inside
+// of these groups. It sets the fields Groups and Omitted. It leaves out a child run that does not
+// exist, because it was not submitted yet or because retention has removed it. If there are more
+// child runs than MaxGroups, ReadGroups first reads the child runs that have not succeeded.
 func ReadGroups(ctx context.Context, s *session.Session, r *Run) error {
 	left := MaxGroups
 	for level := []*Run{r}; len(level) > 0; {
@@ -126,7 +126,8 @@ type Kin struct {
 }
 
 // KinOf returns the Kin of a run, or nil if the run is no child run. It also returns nil if
-// retention has removed the parent already: retention removes a parent before its child runs.
+// retention has already removed its parent, or the parent of its parent, and so on: retention
+// removes a parent before its child runs.
 func KinOf(ctx context.Context, s *session.Session, r *Run) (*Kin, error) {
 	parent := r.State.Run().Parent
 	if parent.Run == 0 {

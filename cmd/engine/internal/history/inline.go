@@ -61,8 +61,8 @@ func (r *InLine) JSON() map[string]any {
 	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}
 }
 
-// A KeyWait describes the unique key for which a replacement waits: another run still holds
-// this key.
+// A KeyWait describes the unique key for which a replacement waits. Another run still holds this
+// key.
 type KeyWait struct {
 	Key    string
 	Holder string          // public name of the run that has the key

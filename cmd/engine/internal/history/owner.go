@@ -38,7 +38,8 @@ func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
-	case m.Left > 0: // the lease has not ended, but the process has: see Vanished
+	// The process of the engine has ended, although its lease has not: see Vanished.
+	case m.Left > 0:
 		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}
 	return fmt.Sprintf("gone since %s, %s ago", words.Stamp(m.LeaseUntil), render.Span((-m.Left).Truncate(time.Second)))

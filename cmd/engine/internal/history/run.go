@@ -34,7 +34,8 @@ type Run struct {
 	// Notices are the states of the run that notify blocks announce, with their notifications.
 	Notices []notice.Sent
 	Replies []replies.Reply // replies of the run; nil = it has none, or none was written yet
-	Owner   *store.Member   // the engine that owns the run, which may be dead; nil = not known
+	// The engine that owns the run; this engine may be dead; nil = not known.
+	Owner *store.Member
 	// Heir is the name of the run that has taken over the results of this run; "" = none.
 	Heir string
 	// InLine is the limit under which the run waits for a place; nil = it does not wait for a
@@ -57,7 +58,8 @@ func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if err != nil {
 		return nil, s.Wrap("read the run", err)
 	}
-	row.Digest = told.Flow.Digest // the run may have been moved to another definition
+	// A person may have moved the run to another definition.
+	row.Digest = told.Flow.Digest
 	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }
 
@@ -99,8 +101,8 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 			return nil, s.Wrap("read the replies", err)
 		}
 	}
-	// engine.submit refuses the id of another run. But a run can take the id while the submission
-	// waits.
+	// The function engine.submit of the database refuses an id that a run has already. But while a
+	// submission waits, a run can still take the id of the submission.
 	switch x, err := Submission(ctx, s, row.Name); {
 	case err != nil:
 		return nil, err
@@ -155,8 +157,8 @@ func (r *Run) Knows(step string) error {
 		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
 }
 
-// Workflow returns the id of the workflow that the run has now. A run that a person has moved
-// now has the workflow of another definition than at its start.
+// Workflow returns the id of the workflow that the run has now. After a person has moved a run,
+// this is a workflow of another definition than at the start of the run.
 func (r *Run) Workflow() store.WorkflowID {
 	if moves := r.State.Run().Moves; len(moves) > 0 {
 		return store.WorkflowID(moves[len(moves)-1].Workflow)

@@ -26,8 +26,8 @@ const (
 // its child runs that need the person, newest first.
 type Through map[status.RunID][]string
 
-// Text names a child run because of which a run needs a person, and counts the others; "" = no
-// child run needs a person.
+// Text names one child run because of which a run needs a person, and says how many more such child
+// runs there are; "" = no child run needs a person.
 func (t Through) Text(run status.RunID) string {
 	names := t[run]
 	switch len(names) {
@@ -58,9 +58,10 @@ func (t Through) Status(r store.RunRow) string {
 	return StatusText(r)
 }
 
-// ThroughChildren finds the open runs that need a person because one of their child runs needs
-// a person. It also returns the rows of these runs. It goes up from the runs that need a person
-// to their parents. So it reads no journal, and it costs the same if there are many other runs.
+// ThroughChildren finds the open runs that need a person because one of their child runs, at any
+// depth, needs a person. It also returns the rows of these runs. It begins with the runs that need
+// a person themselves, and then reads the parents of these runs, level by level. So it reads no
+// journal, and many other runs do not make it slower.
 func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.RunRow, error) {
 	f := store.RunFilter{States: AttentionStates(), Limit: maxNeedy}
 	needy, err := s.Store.Runs(ctx, f)

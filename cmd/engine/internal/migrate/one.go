@@ -85,9 +85,9 @@ func One(ctx context.Context, a *cli.App, run string, o Options) error {
 		}})
 }
 
-// compare compares a run with its workflow in the new definition. A run of a group, or of a
-// library's workflow, cannot be moved. Then the plan has only the reason, which names the run that
-// can be moved.
+// compare compares a run with its workflow in the new definition. The run of a group, or of a
+// library's workflow, cannot be moved. For such a run, the plan has only the reason, and the reason
+// names the run that can be moved.
 func compare(ctx context.Context, s *session.Session, r *history.Run, next *dsl.Definition, o Options) (moving.Plan, error) {
 	if r.Flow.Inner {
 		k, err := history.KinOf(ctx, s, r)
@@ -143,8 +143,8 @@ func ask(a *cli.App) error {
 	return nil
 }
 
-// refusal returns the error that a run cannot be moved, with all reasons. If no reason names a command,
-// a last sentence does.
+// refusal returns the error that a run cannot be moved, with all reasons. If no reason names a
+// command, the text ends with a sentence that names a command.
 func refusal(r *history.Run, plan moving.Plan) error {
 	var lines []string
 	for _, why := range plan.Refusals {

@@ -11,7 +11,7 @@ import (
 // AgentFlags name additional directories in which to look for agents.
 type AgentFlags struct {
 	pluginDirs []string
-	Modules    []string // directories of further modules, in which to look for agents, too
+	Modules    []string // directories of further modules, where the command also looks for agents
 }
 
 // Add adds --plugin-dir to a command.

@@ -9,10 +9,10 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Agent returns the binary of an agent. The parameter `given` is the path of a module. If the
-// module has an agent block with this name, the returned schema also has the actions that the
-// block declares. If the module has no such block or cannot be read, Agent takes the parameter
-// `name` as the name of a plugin.
+// Agent returns the binary of the agent with the name in the parameter `name`. The parameter
+// `given` is the path of a module. If the module has an agent block with this name, the returned
+// schema also has the actions that the block declares. If the module has no such block, or cannot
+// be read, `name` is the name of a plugin.
 func Agent(ctx context.Context, a *cli.App, given, name string, catalog *agents.Catalog) (agents.Binary, error) {
 	if m, err := Parse(a, given); err == nil {
 		for _, use := range m.parsed.Agents() {

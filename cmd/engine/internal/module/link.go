@@ -21,8 +21,8 @@ type Linked struct {
 	All     diag.Diagnostics
 }
 
-// A UsedAgent is an agent of the module and the binary chosen for it. If Err is not nil, it says
-// why no binary can be used.
+// A UsedAgent is an agent of the module and the binary that was chosen for it. If no binary can be
+// used, the field Err says why.
 type UsedAgent struct {
 	dsl.AgentUse
 	Binary agents.Binary
@@ -81,9 +81,9 @@ func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked
 	return l, ctx.Err()
 }
 
-// origins returns warnings about agents that came with the module's files. It warns if such an
-// agent is used in place of an installed one. It also warns if such an agent is not used
-// because no lock file names it.
+// origins returns two kinds of warnings about agents that came with the files of the module. One
+// kind says that such an agent is used in place of an installed agent. The second kind says that
+// such an agent is not used, because no lock file names it.
 func (l *Linked) origins() diag.Diagnostics {
 	var out diag.Diagnostics
 	warn := func(u UsedAgent, summary, format string, args ...any) {

@@ -63,8 +63,9 @@ func sourceOf(uses []agents.Use) string {
 	return ""
 }
 
-// Install copies binaries into the directory of the module, where the other commands find
-// them. It copies only the binaries that Lock has taken from the `source` of an agent block.
+// Install copies agent binaries into the directory of the module, where the other commands find
+// these binaries. It copies only the binaries that Lock has taken from the `source` of an agent
+// block.
 func (l *Linked) Install(ctx context.Context) error {
 	var found diag.Diagnostics
 	for i := range l.Used {

@@ -62,7 +62,8 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	}
 	opts := dsl.ParseOptions{File: m.file, Dir: called, Env: a.Lookup, EngineVersion: cli.Version}
 	if home, inside := below(a.Path("."), m.Dir); inside {
-		// A library may be anywhere in the working directory.
+		// The files of a library may be anywhere in the working directory, so the parser can read
+		// all of it.
 		around, err := os.OpenRoot(a.Path("."))
 		if err != nil {
 			return nil, fmt.Errorf("open the working directory: %w", err)

@@ -23,8 +23,8 @@ type Value struct {
 	file bool
 }
 
-// A valueFlag collects --var and --var-file in the order of the command line. If two flags set one
-// variable, the later flag counts.
+// A valueFlag collects the values of --var and --var-file in the order of the command line. If two
+// of these values set the same variable, the later one counts.
 type valueFlag struct {
 	to   *[]Value
 	file bool

@@ -27,7 +27,9 @@ type times struct {
 func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	var t times
 	typical, worst := make([]time.Duration, len(wf.Steps)), make([]time.Duration, len(wf.Steps))
-	for _, p := range steps { // in order of waves, so dependencies come first
+	// The steps are in the order of their waves, so a step comes after the steps for which it
+	// waits.
+	for _, p := range steps {
 		var before, beforeWorst time.Duration
 		for _, i := range p.step.After {
 			before, beforeWorst = max(before, typical[i]), max(beforeWorst, worst[i])
@@ -60,8 +62,9 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	return t
 }
 
-// rounds returns how many instances of the step run one after the other, if max_parallel
-// instances always run at the same time.
+// rounds returns how many instances of the step run one after the other. It assumes that always
+// max_parallel instances run at the same time. If max_parallel or the number of instances is not
+// known, or if max_parallel is not set, it assumes that all instances run at the same time.
 func (p *step) rounds() int {
 	if !p.forEach || p.each < 0 || p.settings == nil || p.settings.MaxParallel <= 0 {
 		return min(1, max(p.each, -p.each))
@@ -69,8 +72,9 @@ func (p *step) rounds() int {
 	return (p.each + p.settings.MaxParallel - 1) / p.settings.MaxParallel
 }
 
-// worst returns the longest time that a step can take, with all its iterations. It returns false if
-// there is no limit. The time is 0 if the settings, or the end of a timer, are known only in a run.
+// worst returns the longest time that a step can take, with all its instances and iterations. It
+// returns false if there is no limit. The time is 0 if the settings, or the end of a timer, are
+// known only in a run.
 func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	once, bounded := p.once(scope)
 	if p.loop == nil || p.settings == nil || !bounded {
@@ -87,12 +91,14 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	return total, true
 }
 
-// once returns the longest time that one iteration of a step can take. It returns false if there is
-// no limit. The time is 0 if the settings, or the end of a timer, are known only in a run.
+// once returns the longest time that one iteration of a step can take, for all instances of the
+// step together. It returns false if there is no limit. The time is 0 if the settings, or the end
+// of a timer, are known only in a run.
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		// The time is known only in a run. The function `estimate` sets the field `runtime` then.
+		// The time is known only in a run. The function `estimate` finds such a step, and sets the
+		// field times.runtime.
 		return 0, true
 	}
 	limit := s.Deadline.After
@@ -124,8 +130,8 @@ func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	return total, true
 }
 
-// worstChild returns the longest time that the child runs of a step can take, and false if there is
-// no limit. The parameter `limit` is the deadline of the step; 0 = none.
+// worstChild returns the longest time that the child runs of a step can take together. It returns
+// false if there is no limit. The parameter `limit` is the deadline of the step; 0 = none.
 func (p *step) worstChild(limit time.Duration) (time.Duration, bool) {
 	one, bounded := p.child.worst, !p.child.unbounded
 	if d := p.child.deadline.After; d > 0 && (!bounded || one > d) {
@@ -141,8 +147,8 @@ func (p *step) worstChild(limit time.Duration) (time.Duration, bool) {
 	return total, bounded
 }
 
-// timerLength returns how long a timer takes. It returns 0 if that is known only in a run, or if
-// the time has passed already.
+// timerLength returns how long a timer takes. It returns 0 if the length is known only in a run, or
+// if the end of the timer has passed already.
 func timerLength(s *dsl.Step, scope *dsl.Scope) time.Duration {
 	l, err := s.Until(scope)
 	switch {

@@ -23,7 +23,7 @@ type Plan struct {
 	steps   []step // in order of waves: a step waits only for steps of earlier waves
 	times   times
 	key     string
-	earlier *store.RunRow // the run that has the unique key now; nil = none
+	earlier *store.RunRow // the run that has the unique key of the request now; nil = none
 	// Number of open runs with another definition, by the digest of that definition.
 	others   map[string]int
 	sameOpen int // number of open runs with this definition

@@ -38,10 +38,10 @@ func loopOf(s *dsl.Step, settings *dsl.Settings, scope *dsl.Scope) *loop {
 	return l
 }
 
-// total returns how long all iterations take, with the pauses between them. The parameter
-// `once` is the time of one iteration. The parameter `rounds` is the number of instances that
-// run one after the other, so that the pauses of all of them add up. The result is at most the
-// longest time.Duration.
+// total returns how long all iterations take, with the pauses between them. The parameter `once` is
+// the time of one iteration of all instances. The parameter `rounds` is the number of instances
+// that run one after the other: the pauses of each of these instances count. The result is at most
+// the longest time.Duration.
 func (l *loop) total(once time.Duration, rounds int) time.Duration {
 	total := float64(once) * float64(l.most)
 	if l.interval != nil {

@@ -90,8 +90,8 @@ func (m planner) stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 	return out
 }
 
-// count sets the number of instances of a for_each step. If for_each depends on outputs of
-// other steps, the number is not known yet; then count sets -1.
+// count sets the number of instances of a for_each step. It sets -1 if the number is known only in
+// a run, because for_each depends on results of other steps or cannot be evaluated now.
 func (p *step) count(scope *dsl.Scope) {
 	p.each, p.forEach = 1, p.step.ForEach != nil
 	if !p.forEach {
@@ -214,8 +214,8 @@ func boundText(n int) string {
 	return fmt.Sprintf("≤%d tries", n)
 }
 
-// exhaustedText returns a text about what follows when all attempts of the step have failed. It
-// returns "" if the step does not set that.
+// exhaustedText returns a text about the reaction of the engine when all attempts of the step have
+// failed. It returns "" if the step does not set this reaction.
 func exhaustedText(r dsl.Retry) string {
 	switch r.OnExhausted {
 	case dsl.ExhaustedCompensate:
@@ -228,9 +228,9 @@ func exhaustedText(r dsl.Retry) string {
 	return ""
 }
 
-// onExhausted returns, for --json, what follows when all attempts of the step have failed. If the
-// step does not set what follows, the compensation mode of the workflow, which is the parameter
-// `mode`, decides it.
+// onExhausted returns, for --json, the reaction of the engine when all attempts of the step have
+// failed. If the step does not set this reaction, it follows from the compensation mode of the
+// workflow, the parameter `mode`.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:
@@ -247,9 +247,10 @@ type row struct {
 	notes []string
 }
 
-// rows returns the rows of the given steps. Below the row of a group are the rows of its steps. If
-// the given steps are inside of a group, the parameter `wave` is the number of the group's wave,
-// with a full stop; "" = no group. The name of each step begins with the parameter `space`.
+// rows returns the rows of the given steps. Below the row of a group are the rows of the steps in
+// the group. If the given steps are inside of a group, the parameter `wave` is the number of the
+// group's wave, with a full stop; "" = the steps are not in a group. The name of each step begins
+// with the text in the parameter `space`.
 func rows(steps []step, wave, space string) []row {
 	var out []row
 	for i := range steps {

@@ -19,7 +19,8 @@ var rungWords = map[rung.Rung]string{
 // `settings` is nil if the settings are known only in a run.
 func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []rung.Rung {
 	if s.Child != nil {
-		return nil // the engine knows how a child run has ended
+		// A child run has no unknown outcome: the engine knows how it has ended.
+		return nil
 	}
 	var r dsl.Retry
 	if settings != nil {

@@ -15,11 +15,11 @@ const MaxSource = 1 << 20
 // errIrregular is the error for a pipe, a device or a directory.
 var errIrregular = errors.New("not a regular file")
 
-// Open opens a regular file to read it. Another user, or the author of the checkout, may have put
-// a pipe or a device there. Opening a pipe would wait for ever, and opening a device may change
-// something. So Open checks the type of the file first. The file may be replaced between this
-// check and the opening. So the opening does not wait, and Open checks the type of the opened
-// file, too.
+// Open opens a regular file to read it. Another user, or the author of the checkout, may have put a
+// pipe or a device at this path. Opening a pipe would wait for ever, and opening a device may
+// change something. So Open checks the type of the file before it opens the file. Between this
+// check and the opening, the file may be replaced, for example by a pipe. So Open uses a flag with
+// which the opening does not wait. It then checks the type of the opened file, too.
 func Open(name string) (*os.File, error) {
 	return openChecked(name, func() (fs.FileInfo, error) { return os.Stat(name) },
 		func() (*os.File, error) { return os.OpenFile(name, os.O_RDONLY|dontWait, 0) })

@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces the content of a file. The parameter `name` is the path of the file. Replace
-// writes a new file and gives it this path. After a crash, the file has its complete old content or
-// its complete new content.
+// Replace replaces the content of the file at the path `name`. It writes a new file, and then gives
+// it this path. After a crash, the file has its complete old content or its complete new content.
 func Replace(name string, data []byte) error {
 	info, err := os.Stat(name)
 	mode := fs.FileMode(0o644)
@@ -19,8 +18,8 @@ func Replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	// After an error this removes the new file. After the rename it does nothing, because no file
-	// has the temporary name any more.
+	// If Replace fails, this removes the new file. After the rename it does nothing, because no
+	// file has the temporary name any more.
 	defer os.Remove(tmp.Name())
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Chmod(mode)

@@ -198,7 +198,8 @@ func (w *work) preview(ctx context.Context, def *dsl.Definition) error {
 	if w.o.Yes || len(w.plan.Refusals) > 0 {
 		return nil
 	}
-	// If there is an heir here, --run-id names this heir: the command was repeated.
+	// If the ended run has an heir here, the user has repeated the command: --run-id names this
+	// heir.
 	if heir, err := history.Heir(ctx, w.s, w.r.Row.Run); err != nil || heir != "" {
 		return err
 	}
@@ -271,8 +272,9 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 	return w.s.Wrap("record the run", err)
 }
 
-// mine is called if the new run exists already. It returns nil if an earlier restart of the same
-// ended run has recorded the new run. In all other cases it returns an error.
+// mine is called if a run with the name or the unique key of the new run exists already. It returns
+// nil if this run is the heir of the ended run: an earlier restart has recorded it. In all other
+// cases mine returns an error.
 func (w *work) mine(ctx context.Context, sub store.Submitted) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil {
@@ -322,8 +324,8 @@ func (w *work) taken() int {
 	return n
 }
 
-// refused returns the error that the run cannot be restarted, with all reasons. If no reason names a
-// command, a last sentence does.
+// refused returns the error that the run cannot be restarted, with all reasons. If no reason names
+// a command, the text ends with a sentence that names a command.
 func (w *work) refused(all []moving.Refusal) error {
 	var lines []string
 	for _, why := range all {

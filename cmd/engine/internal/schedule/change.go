@@ -11,7 +11,7 @@ import (
 )
 
 // changeTries is how many times a command tries to change a schedule. A try fails if an engine
-// has changed the schedule after the command has read it.
+// changes the schedule between the read and the write of the command.
 const changeTries = 10
 
 // Pause makes a schedule start no more runs.

@@ -65,9 +65,9 @@ func Preview(ctx context.Context, a *cli.App, path string, o PreviewOptions) err
 	return nil
 }
 
-// printTicks prints the ticks of a period. The period begins at the time `from`, which belongs
-// to it, and ends before the time `to`. The parameter `limit` is the largest number of ticks.
-// The function `next` returns the first tick after a given time.
+// printTicks prints the ticks of a period, at most as many as the parameter `limit`. The period
+// begins with the time `from` and ends before the time `to`: a tick at `from` is printed, and a
+// tick at `to` is not. The function `next` returns the first tick after a given time.
 func printTicks(a *cli.App, name string, next func(time.Time) time.Time, from, to time.Time, limit int) error {
 	ticks := []string{}
 	for at := next(from.Add(-time.Nanosecond)); !at.IsZero() && at.Before(to) && len(ticks) < limit; at = next(at) {

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// observers passes each notification of the engine on to several observers.
+// observers is a list of observers. It passes each notification of the engine to all of them.
 type observers []engine.Observer
 
 var _ engine.Observer = observers{}

@@ -112,8 +112,8 @@ func (o *Options) node() engine.Options {
 func (o *Options) pushes() bool { return o.OnAlert != "" || o.Webhook != "" }
 
 // checkListen returns an error if the value of --http is not an address with a port. It also
-// returns an error if other machines could reach the address. But if the parameter `remote` is
-// true, the user allows this.
+// returns an error if other machines could reach the address, unless the parameter `remote` is
+// true: then the user allows this.
 func checkListen(address string, remote bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

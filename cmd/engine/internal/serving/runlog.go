@@ -56,8 +56,9 @@ var runLogFacts = []story.FactKind{
 // FactKinds returns the kinds of facts for which runLog writes a line.
 func (l *runLog) FactKinds() story.FactKinds { return story.NewFactKinds(runLogFacts...) }
 
-// Facts receives facts about a run. It puts a fact into the queue of runLog if runLog writes a log
-// line for facts of this kind. If the queue is full, Facts only counts the fact as lost.
+// Facts receives facts about a run. If runLog writes a log line for facts of this kind, Facts puts
+// the fact into the queue of runLog. If the queue is full, Facts drops the fact and counts it as
+// lost.
 func (l *runLog) Facts(run status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if !slices.Contains(runLogFacts, facts[i].Kind) {

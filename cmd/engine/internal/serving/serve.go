@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Serve works on the runs of a state until the operating system sends a signal that stops it.
-// The parameter `paths` lists directories of modules: Serve searches all of them for agents.
-// Without --dsn, the state is an embedded file in the first of them. If `paths` is empty,
-// Serve uses the working directory.
+// Serve works on the runs of a state until the operating system sends a signal that stops it. The
+// parameter `paths` lists directories of modules: Serve searches all of them for agents. Without
+// --dsn, the state is the embedded file in the first directory. If `paths` is empty, the only
+// directory is the working directory.
 func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if a.LogLevel == "" {
 		a.LogLevel = "info" // the log is all that a server shows

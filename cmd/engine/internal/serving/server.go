@@ -144,9 +144,9 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	}
 }
 
-// ended returns the error with which the command ends; nil = the engine stopped as the user
-// asked. The parameter `err` is the error with which the node ended, or nil. The parameter
-// `signals` is the number of signals that the operating system has sent.
+// ended returns the error with which the command ends. It returns nil if the engine stopped because
+// the user asked for it. The parameter `err` is the error with which the node ended, or nil. The
+// parameter `signals` is the number of signals that the operating system has sent.
 func (v *server) ended(err error, signals int) error {
 	switch {
 	case errors.Is(err, engine.ErrStopping) && signals > 1:

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// onceLease is the lease of the engine that makes a scan for `engine supervise`. If another
-	// engine is alive, the scan takes over one of its runs only if the run is late by more than
+	// onceLease is the lease of the engine that makes a scan for `engine supervise`. It also limits
+	// which runs of another living engine the scan takes over: only runs that are late by more than
 	// onceLease.
 	onceLease = 30 * time.Second
 	// oncePeriod is the shortest pause that --every accepts. It is also the option MaxScan of the
@@ -76,10 +76,10 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	return supervised(a, p)
 }
 
-// superviseEvery makes scans of the Supervisor until Ctrl-C or another signal of the operating
-// system. So the Supervisor can run in a separate process (S68). If a scan fails,
-// superviseEvery logs the error and makes the next scan. If the state has lost committed work,
-// superviseEvery ends with an error.
+// superviseEvery makes scans of the Supervisor, one after the other, until Ctrl-C or another signal
+// of the operating system. With it, the Supervisor can run in a separate process (S68). If a scan
+// fails, superviseEvery logs the error and makes the next scan. It ends with an error only if the
+// state has lost committed work.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

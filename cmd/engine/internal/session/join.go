@@ -12,8 +12,8 @@ import (
 )
 
 // OpenJoining opens the state of a module for a command that records new runs. If another process
-// has locked an embedded state, that process works on the runs, and OpenJoining sets
-// Session.Locked.
+// has locked an embedded state, OpenJoining sets Session.Locked. Then the other process works on
+// the recorded runs.
 func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	s, err := OpenWriter(ctx, a, dir, shown)
 	var locked *sqlite.LockedError
@@ -48,9 +48,9 @@ func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, 
 }
 
 // OpenJoining waits at most keyPatience for the encryption key of an embedded state, with a pause
-// of keyPause between two tries. An engine makes the file of a new embedded state first, and the
-// key a moment later. If a command recorded a run before the key exists, the run's row would have
-// no tag, and no engine would work on the run.
+// of keyPause between two tries. It waits because an engine first makes the file of a new embedded
+// state, and makes the key a moment later. If a command recorded a run between these two moments,
+// the run's row would have no tag, and no engine would work on the run.
 const (
 	keyPatience = 10 * time.Second
 	keyPause    = 20 * time.Millisecond

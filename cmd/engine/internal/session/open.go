@@ -23,7 +23,8 @@ type access int
 const (
 	toRead  access = iota // read the state, while engines work on it
 	ToSpeak               // read the state, send verbs to its runs, and record new runs
-	// Work on runs. Only one process at a time can open an embedded state for this.
+	// Work on the runs of the state. An embedded state can be open for this in only one process at
+	// a time.
 	toWork
 )
 
@@ -132,10 +133,10 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 // values. Keys come from the environment. An embedded state also has a key file, next to the file
 // of the state.
 //
-// A command that only reads uses all these keys. A command that writes uses the key file only if
-// the environment has no key. The reason is that an engine accepts a new first key if it also gets
-// the newest key of the state, which is in the key file. If a command that writes used the keys of
-// the environment and of the key file together, a wrong key in the environment would become a new
+// A command that only reads uses the keys of the environment and of the key file. A command that
+// writes uses the key file only if the environment has no key. The reason is a wrong key in the
+// environment. An engine accepts a new first key if it also gets the newest key of the state, and
+// this newest key is in the key file. So with both kinds of keys, the wrong key would become a new
 // key of the state.
 //
 // If there is no key at all and the command works on runs of an embedded state, sealer creates the

@@ -39,9 +39,9 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey returns an error if the command must not seal data for the state. The command needs
-// all encryption keys of the state, and the first of the given keys must be the newest key.
-// Otherwise engines could not read the values that the command seals. If the state has no key,
+// RightKey returns an error if the command must not seal data for the state. To seal data, the
+// command needs all encryption keys of the state, and the first of its keys must be the newest key.
+// Without this rule, engines could be unable to read the sealed values. If the state has no key,
 // RightKey sets the field Sealer to nil, so that the command seals nothing.
 func (s *Session) RightKey(ctx context.Context) error {
 	ids, err := s.ReadKey(ctx)
@@ -82,7 +82,7 @@ func (s *Session) ReadKey(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// NoteState prints where the state is, if neither --dsn nor ENGINE_DSN says so.
+// NoteState prints where the state is, if the user gave neither --dsn nor ENGINE_DSN.
 func NoteState(a *cli.App, s *Session) {
 	if s.implied {
 		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)

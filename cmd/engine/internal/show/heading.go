@@ -113,8 +113,9 @@ func timeFields(r *history.Run, field func(name, format string, args ...any)) {
 	}
 }
 
-// reportsEffects reports whether the heading says what became of the run's effects: the run has
-// failed, or it has succeeded but child runs have left effects in place.
+// reportsEffects reports whether the heading says which effects of the run are left. The heading
+// says this if the run has failed, or if it has succeeded but child runs have left effects in
+// place.
 func reportsEffects(s *machine.State) bool {
 	r := s.Run()
 	return s.Failure() != (dsl.Failure{}) || r.Left+r.Undeclared > 0

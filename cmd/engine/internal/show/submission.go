@@ -12,8 +12,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// PrintSubmission prints what has become of a submission whose run does not exist. It returns the
-// exit code as an error: a refused submission needs a person, and one that waits is still open.
+// PrintSubmission prints what has become of a submission whose run does not exist. It returns an
+// exit code as an error: exit.Human for a submission that was refused, and exit.Open for a
+// submission that still waits.
 func PrintSubmission(a *cli.App, x *intake.Submission) error {
 	status, code := "submitted", exit.Open
 	if x.Refused != "" {

@@ -21,8 +21,8 @@ type runTables struct{ *history.Run }
 
 func tablesOf(r *history.Run) runTables { return runTables{r} }
 
-// nodes returns the rows of the tables. Each step has a row. Below the row of a for_each step
-// are rows for those instances that are known.
+// nodes returns the rows of the tables: one row for each step, and below the row of a for_each step
+// one row for each known instance.
 func (r runTables) nodes() []story.NodeView {
 	var steps []story.NodeView
 	parts := map[int][]story.NodeView{}
@@ -47,8 +47,8 @@ func (r runTables) stepTable() *render.Table {
 	return t
 }
 
-// addSteps adds a row for each step. The parameter `indent` comes before the names of the steps.
-// The steps of a group stand below the group, two columns to the right.
+// addSteps adds a row for each step. The text in the parameter `indent` comes before the names of
+// the steps. The steps of a group are below the group, two columns to the right.
 func (r runTables) addSteps(t *render.Table, indent string) {
 	for _, n := range r.nodes() {
 		if n.Each && n.Count > 0 {
@@ -83,8 +83,8 @@ func undoState(n story.NodeView) string {
 		}
 		return s
 	case (n.LeftAsIs || n.NotUndoneByDeclaration) && n.UndoAction != "" && n.FinishedAt.IsZero():
-		// The step runs again. An earlier child run of the step keeps effects, and the new one can
-		// be undone.
+		// An earlier child run of the step keeps its effects. The step runs again, and the effects
+		// of the new child run can be undone.
 		return n.UndoAction + " if needed; earlier effects stay"
 	case n.LeftAsIs:
 		return "left as is"
@@ -165,8 +165,8 @@ func (r runTables) stopped() bool {
 	return st == status.RunPaused || st == status.RunParked
 }
 
-// heldText returns a text about an agent for which steps wait. The engine itself answers the calls
-// that start child runs, so the text does not name the agent of these calls.
+// heldText returns a text about an agent for which steps wait. If the steps wait for the start of a
+// child run, the text names no agent, because the engine itself starts child runs.
 func (r runTables) heldText(h machine.HeldAgent) string {
 	s := "agent " + h.Agent
 	if h.Agent == r.Flow.ChildAgent() {

@@ -11,8 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// afterCancel says what happens next to a run that has accepted a cancel but does not turn back
-// yet; "" = the status of the run says enough, or the run cannot be read.
+// afterCancel returns a text for a run that has accepted a cancel but does not turn back yet. The
+// text says what happens next. It is "" if the status of the run says enough, or if the run cannot
+// be read.
 func (y *sentVerb) afterCancel(ctx context.Context, s *session.Session) string {
 	if y.now.Final() || y.now == status.RunCompensating || y.now.NeedsHuman() {
 		return ""
@@ -35,9 +36,9 @@ func (y *sentVerb) afterCancel(ctx context.Context, s *session.Session) string {
 	return ""
 }
 
-// openPivot returns the name of the pivot of a run. The result `passed` is true if the pivot is a
-// group, and the run of this group has passed its own pivot. A group may have another group as its
-// pivot. Then `passed` is also true if the run of that inner group has passed its pivot.
+// openPivot returns the name of the pivot of a run. If the pivot is a group, the result `passed`
+// says whether the run of this group has passed its own pivot. The pivot in the group may be a
+// group, too. Then `passed` is also true if the run of that inner group has passed its pivot.
 func openPivot(ctx context.Context, s *session.Session, r *history.Run) (name string, passed bool) {
 	if r.Flow.Pivot < 0 {
 		return "", false

@@ -20,9 +20,9 @@ const (
 	mostNamed = 3   // highest number of child runs that the message names
 )
 
-// withChildren adds to the refusal of a signal the child runs, at any depth, in which a step waits
-// for the signal now. The engine passes no signal on to child runs, because each of them has
-// callers of its own. Other errors are returned unchanged.
+// withChildren returns the error `err`. If `err` is the refusal of a signal, withChildren adds the
+// child runs, at any depth, in which a step waits for the signal now. The engine itself passes no
+// signal on to child runs, because each child run has its own callers.
 func withChildren(ctx context.Context, s *session.Session, row store.RunRow, signal string, err error) error {
 	var refused *operator.RefusedError
 	if !errors.As(err, &refused) || refused.Err != nil {
@@ -30,7 +30,8 @@ func withChildren(ctx context.Context, s *session.Session, row store.RunRow, sig
 	}
 	lines, failed := waitingChildren(ctx, s, row, signal)
 	if failed != nil || len(lines) == 0 {
-		return err // the refusal itself says enough
+		// No child run can be named, so the refusal stays as it is.
+		return err
 	}
 	named := lines[:min(len(lines), mostNamed)]
 	reason := strings.TrimSuffix(refused.Reason, ".") + ". A child run waits for it. Send the signal to the child run: " + strings.Join(named, " or ")

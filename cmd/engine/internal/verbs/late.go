@@ -57,9 +57,9 @@ func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, ste
 	return workSettlement(n, of)
 }
 
-// undoSettlement returns the outcome of the failed undo of a step, as the late replies show
-// it. The parameter `of` holds the late replies of the step. If the undo has not failed, or if
-// the replies do not show its outcome, undoSettlement returns false.
+// undoSettlement returns the outcome of the failed undo of a step, as the late replies show it. The
+// parameter `of` holds the late replies of the step. The result is false if the undo has not
+// failed, or if the replies do not show the outcome of the undo.
 func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
 		return Settlement{}, false
@@ -114,14 +114,15 @@ func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	return Settlement{}, cli.Failed("Late answers do not tell", "No late answer of %s says what happened. State it with --succeeded, --not-done or --undone.", render.Clean(n.Name))
 }
 
-// A doubt says for how many attempts a late reply reports a definite failure. It counts only
-// attempts whose outcome is unknown or still open.
+// A doubt says for which attempts with an open or unknown outcome a late reply reports a definite
+// failure. It ignores all attempts whose outcome is known.
 type doubt int
 
 const (
-	none    doubt = iota // late replies report a failure for no attempt
-	some                 // late replies report a failure for some attempts, but not for all
-	settled              // late replies report a failure for every attempt
+	none doubt = iota // late replies report a failure for none of these attempts
+	// Late replies report a failure for some of these attempts, but not for all.
+	some
+	settled // late replies report a failure for each of these attempts
 )
 
 func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool) doubt {
@@ -155,7 +156,8 @@ func doubts(n story.NodeView, of []history.Late, about func(story.CallView) bool
 	case !found:
 		return none
 	case open, counted < total:
-		// n.Calls has only the latest calls, so the outcome of earlier attempts is not known.
+		// If fewer attempts were counted than the step has made, n.Calls has only the latest ones.
+		// Then the outcome of the earlier attempts is not known.
 		return some
 	}
 	return settled

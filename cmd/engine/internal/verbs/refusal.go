@@ -29,7 +29,8 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 	case !errors.As(err, &refused):
 		return s.Wrap(v.Name+" the run", err)
 	}
-	// Another verb or event may have come first. So the message shows the run as it is now.
+	// The reason of the refusal may be a verb or event that came first. So the message shows the
+	// status that the run has now.
 	if now, err := s.Store.Find(ctx, row.Name); err == nil {
 		row = now
 	}
@@ -52,8 +53,8 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 	return cli.Failed(fmt.Sprintf("Cannot %s run %s", v.Name, render.Clean(row.Name)), "%s%s%s %s", text, v.remedy(refused.Reason), lacks, next)
 }
 
-// remedy returns a sentence about the flag that the refused command needs, with a space in front;
-// "" = no such flag is known.
+// remedy returns a sentence about the flag that would make the run accept the refused command, with
+// a space in front; "" = no such flag is known.
 func (v Verb) remedy(reason string) string {
 	switch {
 	case strings.Contains(reason, "say by how much to extend"):
@@ -97,8 +98,8 @@ func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store
 	return fmt.Sprintf("Accepted now: %s.", strings.Join(quoted, ", ")), nil
 }
 
-// accepted returns the command lines of the verbs that a run would accept now. nextCommands uses
-// it for runs that need no person.
+// accepted returns the command lines of the verbs that a run would accept now. The function
+// nextCommands calls accepted for runs that need no person.
 func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]string, error) {
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
 	var commands []string

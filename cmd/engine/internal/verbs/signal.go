@@ -51,9 +51,10 @@ func SignalEvent(a *cli.App, o SignalOptions, by string) (machine.Event, error) 
 	return e, nil
 }
 
-// mostReceivers is how often a signal is sent at most, if groups of the run may wait for it. The
-// run that should take the signal may refuse it, because a group has started or ended, or because
-// another signal has come first. Then the signal goes to the next run that takes it.
+// mostReceivers is how often the command sends a signal at most, if groups of the run may wait for
+// it. It first sends the signal to the run that should take it. This run may refuse the signal,
+// because a group has started or ended in the meantime, or because another signal has come first.
+// Then the command sends the signal to the next run that takes it.
 const mostReceivers = 10
 
 // signal sends a signal to the run in the parameter `row`, or to the run of one of its groups, and

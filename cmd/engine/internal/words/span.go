@@ -7,8 +7,9 @@ import (
 	"github.com/saga-engine/engine/dsl/span"
 )
 
-// A SpanFlag is the value of a flag that is a duration. It accepts the same texts as a workflow,
-// such as "90s", "36h" or "2d". It refuses all other texts with the same errors as a workflow.
+// A SpanFlag is the value of a flag that is a duration. It accepts the same texts for a duration as
+// a workflow, such as "90s", "36h" or "2d". For any other text it returns the same error as for a
+// workflow.
 type SpanFlag struct {
 	to   *time.Duration
 	zero bool // true = the flag may also be 0

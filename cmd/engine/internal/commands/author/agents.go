@@ -153,7 +153,8 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 			}
 		}
 		used := module.Plugins(a, ".")
-		// The name that the user typed is no advice, even if the module has an agent of this name.
+		// Do not suggest the name that the user typed, even if the module has an agent of this
+		// name.
 		delete(used, name)
 		names = append(names, words.Sorted(used)...)
 		return cli.Failed("Unknown agent", "%s.%s", words.UpperFirst(err.Error()), diag.DidYouMean(name, names))

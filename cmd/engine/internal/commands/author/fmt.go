@@ -96,7 +96,9 @@ func formatPaths(a *cli.App, given []string, o fmtOptions) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range more { // a directory may be inside of another one
+		// If a given directory is inside of another given directory, the list has its files only
+		// once.
+		for _, name := range more {
 			if !slices.Contains(files, name) {
 				files = append(files, name)
 			}

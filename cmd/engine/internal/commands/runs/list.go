@@ -113,9 +113,9 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 }
 
 // pages returns the runs that a filter selects, without notifications. It reads further pages until
-// it has as many runs as the filter allows. But pages leaves out nothing if the user asks for
-// notifications: with --notifications, with `--trigger notify`, or with --workflow and the name of
-// a workflow of notifications.
+// it has as many runs as the filter allows. If the user asks for notifications, pages leaves out
+// nothing. The user asks for them with --notifications, with `--trigger notify`, or with the name
+// of a workflow of notifications in --workflow.
 func pages(ctx context.Context, s *session.Session, filter store.RunFilter, o listOptions) ([]store.RunRow, error) {
 	if o.notifications || notice.Announces(o.workflow) || slices.Contains(filter.Triggers, naming.ByNotification) {
 		return s.Store.Runs(ctx, filter)

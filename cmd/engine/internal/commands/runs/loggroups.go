@@ -22,7 +22,8 @@ type logged struct {
 // print prints the line. It replaces characters that could control a terminal.
 func (l logged) print(a *cli.App) error {
 	call := ""
-	if l.Step != "" { // a line without a step may be about several calls
+	// A line without a step may be about several calls, so no attempt is printed.
+	if l.Step != "" {
 		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)
 	}
 	if l.group != "" {
