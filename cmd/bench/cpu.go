@@ -64,10 +64,11 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// looks is the largest number of tries to read a correct sum. Each try reads the time of the
-	// postmaster before and after the times of its child processes. The time of the postmaster
-	// includes the times of its child processes that have ended. So if this time did not change, no
-	// child process ended during the try, and the sum contains the times of all child processes.
+	// looks is the largest number of tries to read a correct sum. Each try reads the CPU time of
+	// the postmaster, then the CPU times of its child processes, and then the CPU time of the
+	// postmaster again. The CPU time of the postmaster includes the times of its child processes
+	// that have ended. So if it is the same in both reads, no child process ended during the try,
+	// and the sum contains the times of all child processes.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)

@@ -21,8 +21,8 @@ const settling = 15 * time.Second
 
 // An idling is an engine without runs, with a proxy that counts the statements that the engine
 // sends to its database. The engine is the real binary with default options. The proxy counts
-// during all other parts of the benchmark, so it counts for a long time. The engine needs so little
-// CPU time that it does not slow down the other parts.
+// during the other parts of the benchmark, so it counts for a long time. The engine needs so little
+// CPU time that it does not slow down these parts.
 type idling struct {
 	row     string // name of the row with the figures of this engine
 	closing closers

@@ -71,8 +71,8 @@ func (r result) quantile(q float64) time.Duration {
 }
 
 // load keeps l.inFlight runs in flight: each goroutine submits a run, waits for the end of the run
-// and submits the next one. The method `load` counts only the runs that end in a window. The load
-// is already the same before the first window begins.
+// and submits the next one. Only runs that end in a window count for the number of runs per second
+// and for the latencies. The load is already the same before the first window begins.
 func (r loader) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

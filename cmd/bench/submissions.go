@@ -249,7 +249,7 @@ func (k *desk) ways(clients []int) []way {
 }
 
 // order returns a call that does two things in one transaction: it inserts an order of the program,
-// and calls the function `then`, which submits a run or a job for this order.
+// and calls the function `then`, which may submit a run or a job for this order.
 func (k *desk) order(then func(ctx context.Context, tx pgx.Tx, id string) error) func(context.Context, int64) error {
 	return func(ctx context.Context, n int64) error {
 		return pgx.BeginFunc(ctx, k.pool, func(tx pgx.Tx) error {

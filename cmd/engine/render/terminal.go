@@ -75,7 +75,7 @@ func (t *Terminal) Begin(s Story) {
 }
 
 // Facts updates the board with the facts. Then it draws the block again. But if the last drawing
-// was less than redrawEvery ago, Facts does not draw.
+// was less than redrawEvery ago, and no fact ends the command, Facts does not draw.
 func (t *Terminal) Facts(_ int, facts []story.Fact) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -86,9 +86,9 @@ func (p *Proxy) serve(client net.Conn) {
 	p.forward(server, client)
 }
 
-// forward passes the client's messages to the server, and passes every message except the first to
-// the method `count`. The first message of a connection starts the connection. It has no byte for
-// its kind, and is never a statement.
+// forward passes the client's messages to the server. It also passes every message except the first
+// to the method `count`. The first message of a connection has no byte for its kind, and is never a
+// statement.
 func (p *Proxy) forward(server io.Writer, client io.Reader) {
 	head := make([]byte, 5)
 	for size := 4; ; size = 5 {

@@ -57,8 +57,9 @@ func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(s
 	})
 }
 
-// KeepLogs starts a goroutine that stores the log lines that the parameter `keeper` receives. It
-// returns a function that ends the goroutine and waits until the last line is stored.
+// KeepLogs starts a goroutine. The parameter `keeper` receives log lines, and the goroutine stores
+// these lines. The returned function `stop` ends the goroutine and waits until the last line is
+// stored.
 func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

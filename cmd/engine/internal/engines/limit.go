@@ -64,8 +64,8 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	// Subtract before inner.Release is called. It notifies the listeners, and they must find the
-	// free slots.
+	// Subtract before inner.Release is called. That call notifies the listeners, and the listeners
+	// must find the free slots.
 	l.used -= n
 	l.mu.Unlock()
 	l.inner.Release(spec, n)

@@ -17,9 +17,9 @@ import (
 // are in memory at the same time.
 const VerifyPage = 32
 
-// A Verification adds up the results of all runs whose history was checked. Rows is the number
-// of rows in their journals. Of these, Tagged rows have a tag, and Summed rows have a
-// checksum. Bad holds the runs whose history is wrong.
+// A Verification adds up the results of all runs whose history was checked. Rows is the number of
+// rows in the journals of these runs. Tagged is the number of rows that have a tag, and Summed is
+// the number of rows that have a checksum. Bad holds the runs whose history is wrong.
 type Verification struct {
 	Runs, Rows, Tagged, Summed int
 	Bad                        []journal.Verified

@@ -77,7 +77,7 @@ func IsDir(p string) bool {
 }
 
 // A checkedFS is the file system of a module's directory. It opens only regular files, and lists
-// directories. Its links cannot lead out of the directory.
+// directories. Links in the directory cannot lead out of the directory.
 type checkedFS struct {
 	rootFS
 	root *os.Root
@@ -91,7 +91,7 @@ type rootFS interface {
 }
 
 // NewFS returns a file system for a directory. It opens only regular files, and lists directories.
-// Its links cannot lead out of the directory.
+// Links in the directory cannot lead out of the directory.
 func NewFS(root *os.Root) (fs.FS, error) {
 	inner, ok := root.FS().(rootFS)
 	if !ok {

@@ -10,8 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 )
 
-// changeTries is how many times a command tries to change a schedule. A try fails if an engine
-// changes the schedule between the read and the write of the command.
+// changeTries is how many times a command tries to change a schedule. A try fails if the schedule
+// changes between the read and the write of the command, for example because an engine starts a
+// run.
 const changeTries = 10
 
 // Pause makes a schedule start no more runs.

@@ -78,8 +78,8 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 
 // superviseEvery makes scans of the Supervisor, one after the other, until Ctrl-C or another signal
 // of the operating system. With it, the Supervisor can run in a separate process (S68). If a scan
-// fails, superviseEvery logs the error and makes the next scan. It ends with an error only if the
-// state has lost committed work.
+// fails, superviseEvery logs the error and makes the next scan. But if the state has lost committed
+// work, superviseEvery ends with an error.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

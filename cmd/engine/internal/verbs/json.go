@@ -15,7 +15,7 @@ import (
 const maxJSONFlag = 1 << 20
 
 // jsonFlag parses the value of a flag as JSON; @FILE means the content of a file. It parses "" as
-// an empty object, because that is the result of an action without outputs.
+// an empty object, because an action without outputs returns an empty object.
 func jsonFlag(a *cli.App, flag, text string) (dsl.Value, error) {
 	data := []byte(text)
 	if len(text) > 1 && text[0] == '@' {

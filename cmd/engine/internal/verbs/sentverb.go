@@ -35,14 +35,14 @@ type sentVerb struct {
 	next string // what happens next to the run; "" = the status says enough
 	// through is the name of the child run because of which the run needs a person; "" = none.
 	through string
-	// unasked is the error that occurred when the command read the answer, or read the run after
-	// the answer; nil = no error.
+	// unasked is the error that occurred when the command asked which engines are alive, read the
+	// answer, or read the run after the answer; nil = no error.
 	unasked error
 }
 
 // answered waits for the answer of the run's owner, but at most for answerPatience. If no engine is
-// alive, it does not wait. It returns an error only if the owner has refused the verb. In all other
-// cases the verb is in the inbox, and an engine acts on it later.
+// alive, it does not wait. It returns an error only if the owner has refused the verb, or if ctx
+// has ended. If there is no answer, the verb stays in the inbox, and an engine acts on it later.
 func (y *sentVerb) answered(ctx context.Context, s *session.Session, op *operator.Operator) error {
 	y.now = y.row.State
 	live, err := s.Store.Live(ctx)
