@@ -10,8 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// grace is how long after its complete-by an attempt without an answer may still be running.
-// No undo and no lookup of the step starts before the end of this time.
+// grace is a time that begins at the complete-by of an attempt. If the agent has not answered, it
+// may still work on the attempt until the end of this time. No undo and no lookup of the step
+// starts before.
 const grace = 2 * time.Second
 
 // close ends the attempt `a` with the given status. The parameters `code` and `message` describe

@@ -219,9 +219,9 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	}
 }
 
-// pivotKept is called when the child run of the pivot has failed after its own pivot. The effect of
-// the pivot stays, so the run is not undone any more. If the run was cancelled without
-// compensation, it still ends.
+// pivotKept is called when the pivot is a step with a child run, and this child run has failed
+// after a pivot of its own. The effect of the child stays, so the run is not undone any more. If
+// the run was cancelled without compensation, it does not continue: it ends.
 func (d undoing) pivotKept() {
 	if d.run.Turning && d.run.NoUndo {
 		d.run.Passed = true
