@@ -70,8 +70,8 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// holdsGroups reports whether no step in a group of the run may start, because the run is paused or
-// parked. The steps of a group belong to the run around the group, so they start only while the
+// holdsGroups reports whether the run is paused or parked, so that no step in a group of the run
+// may start. The steps of a group belong to the run around the group, so they start only while the
 // steps of that run may start.
 func holdsGroups(r *model.Run) bool {
 	return r.Paused || r.Parked && r.Phase == model.PhaseForward

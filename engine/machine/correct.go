@@ -11,10 +11,11 @@ import (
 	"github.com/saga-engine/engine/engine/moving"
 )
 
-// A person who stated the outcome of a step (SettleRequested) may have been wrong. The person can
-// correct the statement until the step or a dependent step is called, or until a dependent step has
-// ended. If a dependent step is only ready, or waits for its agent, a correction makes that step
-// pending again. A statement about an undo cannot be corrected, because the run acts on it at once.
+// A person who stated the outcome of a step (SettleRequested) may have been wrong. The statement
+// can be corrected as long as, after the statement, no call of the step or of a dependent step has
+// started, and no dependent step has ended. If a dependent step is only ready, or waits for its
+// agent, a correction makes that step pending again. A statement about an undo cannot be corrected,
+// because the run acts on it at once.
 
 // correct replaces what a person stated earlier about the outcome of node i. If that is not
 // possible any more, correct refuses the verb.

@@ -19,7 +19,7 @@ import (
 // Empty.
 //
 // If an answer had to wait in an engine before the decision, in.At may be the time at which the
-// answer arrived. But it must never be earlier than State.Last.
+// answer arrived. But in.At must never be earlier than State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d := in.Scratch.decider()
 	d.open(wf, s, in)

@@ -62,9 +62,8 @@ func (d caller) call(i int) {
 	d.start(i, kind, asked)
 }
 
-// lookupInput evaluates the input of a lookup that has an action of its own. Such a lookup does not
-// repeat the action of the earlier call, whose outcome is unknown. For any other call, lookupInput
-// returns null.
+// lookupInput evaluates the input of a lookup that calls another action than the earlier call,
+// whose outcome is unknown. For any other call, lookupInput returns null.
 func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, error) {
 	step := d.step(n)
 	switch {

@@ -255,8 +255,8 @@ func (s *Scratch) Need(wf *dsl.Workflow, state *State, ev SignalReceived) status
 	return status.NeedNone
 }
 
-// takers returns the steps of the run itself that can take early signals later. The parameter `except` is
-// true for steps that are left out; nil = none is left out.
+// takers returns the steps of the run itself that can take early signals later. Step k is left out
+// if except[k] is true; nil = no step is left out.
 func (d handover) takers(except []bool) (list model.Takers) {
 	for i, step := range d.wf.Steps {
 		if step.Wait == nil || except != nil && except[i] {

@@ -359,8 +359,9 @@ type Stop struct {
 }
 
 // PauseChild tells the engine to pause the run of a group, because the run around the group is
-// paused or parked. If the field On is false, it tells the engine that this pause is over. Calls
-// that a takeover sends again have the field Invoke.Pause instead.
+// paused or parked. If the field On is false, it tells the engine that this pause is over. For a
+// call that a takeover sends again, there is no PauseChild: the field Invoke.Pause of the call
+// holds the same data.
 type PauseChild struct {
 	Attempt AttemptID // the open call that waits for the run of the group
 	On      bool
