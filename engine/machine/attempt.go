@@ -194,7 +194,7 @@ func (d caller) stop(i int) {
 }
 
 // stopping returns the command that stops the attempt `id`. All fields of the command follow from
-// the state of the run. So the next owner repeats the same command after a takeover.
+// the state of the run. So after a takeover, the next owner makes an equal command.
 func (d caller) stopping(id AttemptID) Stop {
 	if r := &d.run; r.NoUndo {
 		return Stop{Attempt: id, NoCompensate: true, Reason: r.Failure.Message}

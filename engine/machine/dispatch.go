@@ -145,9 +145,9 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	d.commands = append(d.commands, inv)
 }
 
-// completeBy returns the complete-by of a new call. It is the end of the timeout, or a deadline
-// that comes earlier (S10, S11). For a lookup of the outcome of a forward attempt, the deadlines of
-// the forward work do not count.
+// completeBy returns the complete-by of a new call. It is the end of the timeout, or the first
+// deadline that applies, if this deadline is earlier (S10, S11). For a lookup of the outcome of a
+// forward attempt, the deadlines of the forward work do not count.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))

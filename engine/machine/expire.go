@@ -287,7 +287,8 @@ func (d bounds) refuses(by time.Duration) string {
 	_, until := d.ownAndUntil()
 	switch {
 	case by <= 0 || until == 0 || d.run.Phase != model.PhaseForward:
-		// The parent sets no limit for the extension. A run that is being undone has another deadline.
+		// The parent sets no limit for the extension. A run that is being undone has another
+		// deadline.
 		return ""
 	case d.byParent():
 		return "the deadline is the time until which the parent " + d.run.Parent.Name + " waits"

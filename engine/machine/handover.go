@@ -114,7 +114,7 @@ func (d handover) give(i int) {
 	}
 	early := d.early()
 	behind := make([]bool, len(d.wf.Steps)) // steps that depend on the group
-	var own model.Takers                    // steps of the run itself that take signals before the group
+	var own model.Takers                    // steps of the run itself that take signals first
 	if len(early) > 0 {
 		d.follow(n.Of(), behind)
 		// The steps that depend on the group do not take signals before the group: the group may

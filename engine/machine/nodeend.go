@@ -198,13 +198,13 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	n.Undo = how
 	n.Und.Act, n.Und.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	// If effects of a child run stay, the method `remember` has counted the node already.
+	// If effects of a child run stay, the field Kept says so, and the method `remember` has already
+	// counted the node in Left or in Undeclared. The node must not count twice.
 	switch {
 	case n.Expanded:
 	case how == model.UndoDone:
 		d.run.Undone++
 	case how == model.UndoLeft && !n.Kept.Has(status.KeptLeft):
-		// The method `remember` has already counted a node with KeptLeft.
 		d.run.Left++
 	case how == model.UndoDeclared && !n.Kept.Has(status.KeptDeclared):
 		d.run.Undeclared++
