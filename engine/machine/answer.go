@@ -87,9 +87,9 @@ func (d answers) postconditions(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// refusal reports whether the condition of a fail_when block is true for a result. Such a result is
-// a definite failure, which refusal also returns. The method checks only results of calls of the
-// step's action, and outputs that a lookup found.
+// refusal reports whether the condition of a fail_when block is true for a result. If the condition
+// is true, the result counts as a definite failure, and refusal returns this failure and true. The
+// method checks only results of calls of the step's action, and outputs that a lookup found.
 func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
 	n := d.get(i)
 	list := d.step(n).FailWhen
@@ -120,8 +120,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
-		// Doubt counts attempts that may have had an effect. This attempt had none, unless there
-		// is a checkpoint: then the node has done some work before the failure.
+		// Doubt counts attempts that may have had an effect. This attempt had no effect: its
+		// failure is definite, and the node has no checkpoint.
 		n.Doubt = max(0, n.Doubt-1)
 	}
 	if a.Kind == model.CallDo && n.Data != (model.StoredValue{V: ev.Data}) {
@@ -143,7 +143,7 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 }
 
 // gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the
-// failure. Such a result of a lookup means that the earlier call had no effect.
+// failure. If the result is the answer to a lookup, it means that the earlier call had no effect.
 func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	if a.Kind == model.CallLookup {
 		d.edit(ev.Attempt.Node).Fwd.Blame(m)
@@ -184,7 +184,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 }
 
 // gotNotDone handles the answer that no call with the idempotency key had an effect. Only a lookup
-// can have this answer. If another call has it, this is a bad reply, and the outcome is unknown.
+// can have this answer. If a call of another kind gets this answer, the answer is a bad reply, and
+// the outcome of the call is unknown.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
@@ -322,9 +323,9 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). If the Blob of the AttemptProgress is nil,
-// the event is a heartbeat: it only makes the heartbeat_timeout start again. A checkpoint does
-// this, too.
+// progress records a checkpoint of a running call (S82). Every AttemptProgress makes the
+// heartbeat_timeout start again. If the Blob is nil, the event is a heartbeat, and nothing is
+// recorded as a checkpoint.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -356,8 +357,8 @@ func (d answers) progress(ev AttemptProgress) {
 }
 
 // remember records in node i what remains of the effects of a child run of this node. The same
-// child run may answer twice, for the call that started it and for its undo, so each element counts
-// only once.
+// child run may answer two calls: the call that started the child, and the call that undoes the
+// child. So each element of `kept` counts only once.
 func (d answers) remember(i int, kept status.Kept) {
 	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
 		n := d.edit(i)
@@ -369,8 +370,8 @@ func (d answers) remember(i int, kept status.Kept) {
 	}
 }
 
-// answered passes the attempt with this id to the function `f`, if the attempt is open. Otherwise
-// the answer is late and changes nothing (S28, S35).
+// answered passes the attempt with this id to the function `f`, if the attempt is open. If the
+// attempt is not open, the answer is late and changes nothing (S28, S35).
 func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
 		f(d.edit(id.Node).Find(id.Call))

@@ -125,9 +125,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state by the parameter `now`. If nodes of its steps or queues
-// of its agents are missing in the state, installRun adds them. The parameter `at` is the time of
-// the record. The parameter `vars` is true if the record changes the variables.
+// installRun replaces the run of the state by the parameter `now`. If the state has no node for a
+// step of the run, or no queue for an agent in Run.Holds, installRun adds it. The parameter `at` is
+// the time of the record. The parameter `vars` is true if the record changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -149,8 +149,8 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 
 // cached updates the state's cache after a record was applied. A cache is pending if it has values
 // from a decision whose record is not applied yet. The parameter `landed` is the cache of the
-// applied record. If it is the state's cache, that cache is not pending any more. A pending cache
-// of another record is dropped.
+// applied record. If the state's cache is pending, there are two cases. If it is the cache
+// `landed`, it is not pending any more. If it is the cache of another record, it is dropped.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
@@ -174,8 +174,9 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the complete node as it is after a record with the patch p. It is not needed for a
-// record that was decided on this state: the field To of such a patch is the complete node already.
+// after returns the complete node as it is after a record with the patch p. The method is not
+// needed for a record that was decided on this state: in such a record, the field To of each patch
+// is the complete node.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {

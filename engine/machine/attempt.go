@@ -10,8 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// grace is how long after its complete-by an attempt without an answer may still be running.
-// No undo and no lookup of the step starts before the end of this time.
+// grace is a time that begins at the complete-by of an attempt. If the agent has not answered, it
+// may still work on the attempt until the end of this time. No undo and no lookup of the step
+// starts before.
 const grace = 2 * time.Second
 
 // close ends the attempt `a` with the given status. The parameters `code` and `message` describe
@@ -69,8 +70,8 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// holdsGroups reports whether no step in a group of the run may start, because the run is paused or
-// parked. The steps of a group belong to the run around the group, so they start only while the
+// holdsGroups reports whether the run is paused or parked, so that no step in a group of the run
+// may start. The steps of a group belong to the run around the group, so they start only while the
 // steps of that run may start.
 func holdsGroups(r *model.Run) bool {
 	return r.Paused || r.Parked && r.Phase == model.PhaseForward
@@ -193,7 +194,7 @@ func (d caller) stop(i int) {
 }
 
 // stopping returns the command that stops the attempt `id`. All fields of the command follow from
-// the state of the run. So the next owner repeats the same command after a takeover.
+// the state of the run. So after a takeover, the next owner makes an equal command.
 func (d caller) stopping(id AttemptID) Stop {
 	if r := &d.run; r.NoUndo {
 		return Stop{Attempt: id, NoCompensate: true, Reason: r.Failure.Message}

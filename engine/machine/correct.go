@@ -11,10 +11,11 @@ import (
 	"github.com/saga-engine/engine/engine/moving"
 )
 
-// A person who stated the outcome of a step (SettleRequested) may have been wrong. The person can
-// correct the statement until the step or a dependent step is called, or until a dependent step has
-// ended. If a dependent step is only ready, or waits for its agent, a correction makes that step
-// pending again. A statement about an undo cannot be corrected, because the run acts on it at once.
+// A person who stated the outcome of a step (SettleRequested) may have been wrong. The statement
+// can be corrected as long as, after the statement, no call of the step or of a dependent step has
+// started, and no dependent step has ended. If a dependent step is only ready, or waits for its
+// agent, a correction makes that step pending again. A statement about an undo cannot be corrected,
+// because the run acts on it at once.
 
 // correct replaces what a person stated earlier about the outcome of node i. If that is not
 // possible any more, correct refuses the verb.
@@ -310,8 +311,9 @@ func (d mover) renamed(i int) {
 	}
 }
 
-// anew makes a step that has no effect pending again, as if it had not begun. If it was called
-// before, it gets a new idempotency key, because its next call may have another input.
+// anew makes a step that has no effect pending again, as if it had not begun. If the step was
+// called before, it gets a new idempotency key, because the next call of the step may have another
+// input.
 func (d mover) anew(i int) *model.Node {
 	n := d.edit(i)
 	if n.Calls > 0 {
@@ -338,9 +340,9 @@ func (d mover) freshInput(i int) {
 	}
 }
 
-// recount counts again how many steps have ended: for the run, and for each step that depends on
-// other steps. After a move, the workflow's list of steps has an entry for each node of the run.
-// Some of these nodes are instances (Step.Instance), which count as ended and as undone.
+// recount computes again the fields Done and UndonePast of the run, and the field Deps of each
+// step. After a move, the workflow's list of steps has an entry for each node of the run. Entries
+// for instances (Step.Instance) count in Done and in UndonePast.
 func (d mover) recount() {
 	done, past := int32(0), int32(0)
 	for i, step := range d.wf.Steps {

@@ -19,7 +19,7 @@ import (
 // Empty.
 //
 // If an answer had to wait in an engine before the decision, in.At may be the time at which the
-// answer arrived. But it must never be earlier than State.Last.
+// answer arrived. But in.At must never be earlier than State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d := in.Scratch.decider()
 	d.open(wf, s, in)
@@ -186,10 +186,11 @@ func (d *decider) record() Record {
 }
 
 // lastAlerts returns the commands of the decision without needless alerts. If there are several
-// alerts of one kind, it keeps only the last of them. It also removes an alert if the reason for
-// the alert does not exist any more at the end of the decision. If the run needed a person before
-// the decision and still needs one, there is no new alert. If the event is a verb, the person who
-// sent it learns from the answer that the run still needs a person (I9).
+// alerts of one kind, lastAlerts keeps only the last of them. It also removes an alert if the
+// reason for the alert does not exist any more at the end of the decision. If the run needed a
+// person before the decision and still needs one, lastAlerts removes the new alert, too. If the
+// event is a verb, the person who sent it learns from the answer that the run still needs a person
+// (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

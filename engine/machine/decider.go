@@ -28,8 +28,9 @@ type Input struct {
 	Journal  int64
 	// Allowance limits the total cost of all expressions of the decision. If it is nil, only the
 	// limit of each single expression applies. If the allowance is used up (Over), the next
-	// expression fails with expression_error, and so does its step. A caller that gave less than
-	// MaxDecisionCost must drop such a record, and decide again with a larger allowance.
+	// expression fails with expression_error, and the step of this expression fails, too. If the
+	// allowance was less than MaxDecisionCost, the caller must drop the record, and decide again
+	// with a larger allowance.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may use again. If it is nil, the decision allocates
 	// new memory.
@@ -46,8 +47,9 @@ type Slot struct {
 	Free int // number of calls that may start now
 	// Other runs in this engine may have steps that wait for the agent. Yield is the highest
 	// priority of these steps; 0 = there are none, or all have priority 0. A step with a lower
-	// priority leaves the free slots to these steps. But after a SlotsFreed the first step may
-	// start, because the engine sends this event to the run whose turn it is.
+	// priority leaves the free slots to these steps. But if the event of the decision is a
+	// SlotsFreed, the first step may start in any case, because the engine sends this event to the
+	// run whose turn it is.
 	Yield int
 	// Time before which no call can start, such as the next probe of an open circuit. If it is
 	// zero, calls wait only until a slot becomes free.
@@ -343,7 +345,7 @@ func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 
 // exceeded reports whether the run has reached a ceiling, and returns the failure for this. If the
-// run has reached one, no step of it may begin or make another attempt.
+// run has reached a ceiling, no step of the run may begin or make another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {
@@ -376,7 +378,8 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 // its ceiling for instances or for values, fits returns the failure and false.
 func (d *decider) fits(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
-	if len(d.run.Moves) > 0 { // a move adds the instances so far to the workflow's list of steps
+	// A move has added the instances that existed then to the workflow's list of steps.
+	if len(d.run.Moves) > 0 {
 		for _, step := range d.wf.Steps {
 			if step.Instance {
 				there++

@@ -62,8 +62,8 @@ func (d caller) call(i int) {
 	d.start(i, kind, asked)
 }
 
-// lookupInput evaluates the input of a lookup that calls another action than the call that it asks
-// about. For any other call, it returns null.
+// lookupInput evaluates the input of a lookup that calls another action than the earlier call,
+// whose outcome is unknown. For any other call, lookupInput returns null.
 func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, error) {
 	step := d.step(n)
 	switch {
@@ -94,16 +94,15 @@ func (d caller) cannotAsk(i int, kind model.CallKind) {
 }
 
 // start opens an attempt of node i, and adds the command that calls the agent. The parameter
-// `asked` is the result of lookupInput: the input of a lookup that calls another action; null for
-// any other call.
+// `asked` is the result of lookupInput for this attempt.
 func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n := d.edit(i)
 	act := d.action(n, kind)
 	t := n.Track()
 	by := d.completeBy(i, kind)
 	if by <= d.at {
-		// A deadline that passes at this moment expires in the next decision. The call is
-		// not sent, because its answer could not arrive in time.
+		// The deadline of the call passes at this moment, and expires in the next decision. The
+		// call is not sent, because its answer could not arrive in time.
 		d.caller().pause(i, d.at.Add(time.Microsecond))
 		return
 	}
@@ -126,7 +125,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		// A CallLearn repeats the forward call for its output; Total does not count it.
+		// Total does not count a CallLearn: it only repeats the forward call to learn the output.
 		if kind != model.CallLearn {
 			t.Total++
 		}
@@ -146,9 +145,9 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	d.commands = append(d.commands, inv)
 }
 
-// completeBy returns the complete-by of a new call. It is the end of the timeout, or a deadline
-// that comes earlier (S10, S11). For a lookup of the outcome of a forward attempt, the deadlines of
-// the forward work do not count.
+// completeBy returns the complete-by of a new call. It is the end of the timeout, or the first
+// deadline that applies, if this deadline is earlier (S10, S11). For a lookup of the outcome of a
+// forward attempt, the deadlines of the forward work do not count.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))
@@ -194,7 +193,8 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
-		if d.isChild(n, kind) { // this call may have to submit the child run, with these variables
+		if d.isChild(n, kind) {
+			// The call may have to submit the child run. Then n.Input has the child's variables.
 			inv.Input = n.Input.V
 		}
 	}

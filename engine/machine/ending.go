@@ -63,8 +63,8 @@ func (d ending) reopen(i int) {
 }
 
 // conclude ends the run if no work is left. If work is left, but no node can continue without a
-// person, conclude parks a run that goes forward. For a run that is being undone, it raises the
-// alert that the compensation has failed.
+// person, there are two cases. If the run goes forward, conclude parks it. If the run is being
+// undone, conclude raises the alert that the compensation has failed.
 func (d ending) conclude() {
 	r := &d.run
 	switch {

@@ -44,9 +44,9 @@ type Started struct {
 	// no step and ends as cancelled at once. The child is recorded, so that a start that arrives
 	// late finds the recorded child, and starts nothing.
 	Void bool
-	// Signals are the early signals for the run of a group, which the run around the group has
-	// kept. Decide gives them new numbers. nil = there are none. Only a child run can have such
-	// signals.
+	// Signals are the early signals with which the run of a group starts. Before this start, the
+	// run around the group has kept them. Decide gives them new numbers. nil = there are none. Only
+	// a child run can have such signals.
 	Signals []signal
 	Line    line.Line
 	// Waits is true if the run must wait for a place, or until the run that holds its unique key
@@ -69,7 +69,8 @@ type Started struct {
 type AttemptOK struct {
 	Attempt AttemptID
 	Output  dsl.Value
-	// Only for a call that starts or undoes a child run: what remains of its effects.
+	// Only for a call that starts or undoes a child run: what remains of the effects of the child
+	// run.
 	Kept status.Kept
 }
 
@@ -176,8 +177,8 @@ type ResumeRequested struct {
 }
 
 // ParentWaits says until when the parent of a child run waits now, because the deadline of the
-// parent has changed. Only the engine sends it. If it arrives twice, the second one changes
-// nothing.
+// parent has changed. Only the engine sends this event. If the event arrives twice, the second one
+// changes nothing.
 type ParentWaits struct {
 	Until time.Time // time until which the parent waits now
 	By    string    // public id of the parent
@@ -200,8 +201,8 @@ type CompensateRequested struct {
 	Retry bool
 	Skip  bool
 	// Parent is true if the parent of a child run is being undone. In this case the child turns
-	// back, although it has succeeded. Only the engine sends such a verb. If it arrives twice, the
-	// second one changes nothing.
+	// back, although it has succeeded. Only the engine sends such a verb. If the verb arrives
+	// twice, the second one changes nothing.
 	Parent     bool
 	By, Reason string
 	Ask        int64

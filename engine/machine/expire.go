@@ -199,9 +199,9 @@ func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) 
 }
 
 // boundChildren gives each open call for a child run the complete-by that follows from the present
-// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A
-// call whose time was over before keeps its complete-by: its child has already been asked to turn
-// back.
+// deadlines of the run and the step. It adds a command for each call whose complete-by changes. If
+// the time of a call is over already, the call keeps its complete-by, because the child has already
+// been asked to turn back.
 func (d caller) boundChildren() {
 	for i := range d.count() {
 		if n := d.get(i); d.step(n).Child == nil || n.Undo != model.UndoNone || !n.Open() {
@@ -286,7 +286,9 @@ func (d bounds) byParent() bool {
 func (d bounds) refuses(by time.Duration) string {
 	_, until := d.ownAndUntil()
 	switch {
-	case by <= 0 || until == 0 || d.run.Phase != model.PhaseForward: // an undo has another deadline
+	case by <= 0 || until == 0 || d.run.Phase != model.PhaseForward:
+		// The parent sets no limit for the extension. A run that is being undone has another
+		// deadline.
 		return ""
 	case d.byParent():
 		return "the deadline is the time until which the parent " + d.run.Parent.Name + " waits"

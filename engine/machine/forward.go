@@ -159,7 +159,6 @@ func (d forward) fanOut(i int) {
 		}
 		k := a.First + a.Next
 		a.Next++
-		// The instance may have begun already: a retry sets Next back to an earlier instance.
 		if n := d.get(k); n.State != status.StepPending || n.Fwd.Ready != 0 {
 			// The instance has begun already: a retry has set Next back to an earlier instance.
 			continue

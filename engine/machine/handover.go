@@ -60,8 +60,8 @@ func fitsInside(group *dsl.Step, s *signal) error {
 	return first
 }
 
-// starts reports whether the group i may still start a run that does not exist yet. It leaves out the node
-// in the parameter `except`.
+// starts reports whether the group with the number i may still start a run that does not exist yet.
+// The parameter `except` is the number of a node whose run does not count.
 func (d handover) starts(i, except int) bool {
 	n := d.get(i)
 	pending := func(k int, n *model.Node) bool {
@@ -84,9 +84,10 @@ func (d handover) starts(i, except int) bool {
 	return false
 }
 
-// last reports whether nothing starts after node i that may take a signal of this name: no other group, and
-// no step that waits for the end of this group. Then node i takes all signals that are left. The
-// parameter `behind` is true for the steps that depend on the group.
+// last reports whether node i is the last node that may take early signals of this name. If it is,
+// node i takes all signals that are left. It is not the last one if another run of a group may
+// still start, and take such a signal. It is also not the last one if a step that depends on the
+// group may take such a signal. behind[k] is true if step k depends on the group.
 func (d handover) last(i int, name string, behind []bool) bool {
 	for k, step := range d.wf.Steps {
 		if step.AwaitsInside(name) && d.starts(k, i) || behind[k] && step.Awaits(name) && d.room(k) > 0 {
@@ -97,10 +98,10 @@ func (d handover) last(i int, name string, behind []bool) bool {
 }
 
 // give hands early signals over to the run that the next call of node i starts. If the run exists
-// already, it keeps the signals that it has. Signals that are reserved for steps of the run itself stay in
-// the list. For each name, the group's run takes at most as many signals as it has steps that wait for the
-// name. Otherwise the first of several groups would take all signals, and those that it does not need would
-// end with it.
+// already, it keeps the signals that it has. Signals that are reserved for steps of the run itself
+// stay in the list. The method `share` limits how many signals of one name the group's run takes.
+// Without this limit, the first of several groups would take all signals. At the end of this group,
+// the signals that it did not need would be lost.
 func (d handover) give(i int) {
 	n := d.get(i)
 	step := d.step(n)
@@ -108,17 +109,19 @@ func (d handover) give(i int) {
 		return
 	}
 	h := model.Handover{Gen: n.Gen}
-	if n.Handed.Absent { // these signals were for a run that does not exist
+	if n.Handed.Absent { // the last call failed, so no run has got these signals
 		h.Signals = slices.Clone(n.Handed.Signals)
 	}
 	early := d.early()
 	behind := make([]bool, len(d.wf.Steps)) // steps that depend on the group
-	var own model.Takers                    // steps of the run itself that come before the group
+	var own model.Takers                    // steps of the run itself that take signals first
 	if len(early) > 0 {
 		d.follow(n.Of(), behind)
-		own = d.takers(behind) // without steps that depend on the group: the group may need the signal to end
+		// The steps that depend on the group do not take signals before the group: the group may
+		// need a signal to end, and these steps begin only after this end.
+		own = d.takers(behind)
 	}
-	left := map[string]int{} // by name: how many signals the run may still take
+	left := map[string]int{} // by name: how many signals the run of the group may still take
 	room := func(name string) bool {
 		if _, known := left[name]; !known {
 			left[name] = d.share(i, name, behind)
@@ -139,9 +142,9 @@ func (d handover) give(i int) {
 		d.take(s.Number)
 	}
 	slices.Sort(h.Signals)
-	// Record the handover if it differs from the recorded one. The field Gen matters because the
-	// function model.GroupBegun reads it. For most nodes the generation is 0, as in the zero Handover, and
-	// then nothing is recorded.
+	// Do not record the new handover if it has no signals and equals the recorded one. The field
+	// Gen counts, too, because the function model.GroupBegun reads it. Most nodes without signals
+	// have the generation 0. For these nodes, the handover is zero and nothing is recorded.
 	if len(h.Signals) > 0 || len(n.Handed.Signals) > 0 || n.Handed.Absent || h.Gen != n.Handed.Gen {
 		d.edit(i).Handed = h
 	}
@@ -159,8 +162,9 @@ func (d handover) retract(i int) {
 	n.Handed = was
 }
 
-// share returns how many signals of a name the run of node i may take: one for each step that waits for
-// the name, or all of them if nothing that starts later may take them.
+// share returns how many signals of a name the run of node i may take: one for each step in the
+// group that waits for the name. But if node i is the last node that may take them (method `last`),
+// its run may take all signals that a run can keep.
 func (d handover) share(i int, name string, behind []bool) int {
 	if d.last(i, name, behind) {
 		return maxSignals
@@ -251,8 +255,8 @@ func (s *Scratch) Need(wf *dsl.Workflow, state *State, ev SignalReceived) status
 	return status.NeedNone
 }
 
-// takers returns the steps of the run itself that can take early signals later. The parameter `except` is
-// true for steps that are left out; nil = none is left out.
+// takers returns the steps of the run itself that can take early signals later. Step k is left out
+// if except[k] is true; nil = no step is left out.
 func (d handover) takers(except []bool) (list model.Takers) {
 	for i, step := range d.wf.Steps {
 		if step.Wait == nil || except != nil && except[i] {
@@ -299,7 +303,7 @@ func (d handover) pending(i int) int {
 	return d.instances(n, func(n *model.Node) bool { return !n.Ended() && n.Undo == model.UndoNone && !model.GroupBegun(n) })
 }
 
-// instances returns for how many instances of node n a condition holds.
+// instances returns the number of instances of node n for which the function `holds` returns true.
 func (d handover) instances(n *model.Node, holds func(*model.Node) bool) (count int) {
 	for k := range n.Count {
 		if holds(d.get(n.First + k)) {
@@ -309,7 +313,8 @@ func (d handover) instances(n *model.Node, holds func(*model.Node) bool) (count 
 	return count
 }
 
-// follow sets the field of each step in the list that depends on step i, directly or not.
+// follow sets list[k] to true for each step k that depends on step i, directly or through other
+// steps.
 func (d handover) follow(i int, list []bool) {
 	for _, j := range d.wf.Steps[i].Before {
 		if !list[j] {

@@ -190,9 +190,10 @@ func ascending(nodes []int) []int {
 
 // The type known is an index of the values in a state. It maps the hash of a value to its Origin,
 // which says where in the state the value is. If two values have the same hash, the later one
-// counts. An Origin has at most one entry, for its latest value. Otherwise the index of a long loop
-// would grow with each iteration. Up to fewValues entries are in the field `list`, because a list
-// is faster for them. More entries are in the maps `more` and `hashes`.
+// counts. An Origin has at most one entry, for its latest value. If entries for earlier values
+// stayed, the index of a long loop would grow with each iteration. Up to fewValues entries are in
+// the field `list`, because a list is faster for them. More entries are in the maps `more` and
+// `hashes`.
 type known struct {
 	list []knownValue
 	more map[uint64]model.Origin

@@ -127,8 +127,8 @@ func (d loops) append(i int, v dsl.Value) {
 }
 
 // keepGiven makes a new reference for the field Given of a node whose field Loop has changed: the
-// record then stores both again. The method `append` does the same for the field Last, and its
-// comment gives the reason.
+// record then stores both fields again. The method `append` makes a new reference for the field
+// Last, for the same reason. The comment of that method explains the reason.
 func (d loops) keepGiven(n *model.Node) {
 	if !n.Given.V.IsNull() {
 		n.Given = d.s.keep(n.Given.V)

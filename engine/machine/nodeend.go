@@ -198,13 +198,13 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	n.Undo = how
 	n.Und.Act, n.Und.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	// If effects of a child run stay, the method `remember` has counted the node already.
+	// If effects of a child run stay, the field Kept says so, and the method `remember` has already
+	// counted the node in Left or in Undeclared. The node must not count twice.
 	switch {
 	case n.Expanded:
 	case how == model.UndoDone:
 		d.run.Undone++
 	case how == model.UndoLeft && !n.Kept.Has(status.KeptLeft):
-		// The method `remember` has already counted a node with KeptLeft.
 		d.run.Left++
 	case how == model.UndoDeclared && !n.Kept.Has(status.KeptDeclared):
 		d.run.Undeclared++
@@ -219,9 +219,9 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	}
 }
 
-// pivotKept is called when the child run of the pivot has failed after its own pivot. The effect of
-// the pivot stays, so the run is not undone any more. If the run was cancelled without
-// compensation, it still ends.
+// pivotKept is called when the pivot is a step with a child run, and this child run has failed
+// after a pivot of its own. The effect of the child stays, so the run is not undone any more. If
+// the run was cancelled without compensation, it does not continue: it ends.
 func (d undoing) pivotKept() {
 	if d.run.Turning && d.run.NoUndo {
 		d.run.Passed = true

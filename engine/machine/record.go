@@ -334,15 +334,15 @@ type Invoke struct {
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
-	// Early signals with which the run of a group starts; nil = none. If the run exists already, it
-	// has got them with its start.
+	// Early signals with which the run of a group starts; nil = none. If the run of the group
+	// exists already, it got these signals with its start.
 	Signals []signal
 	// Pause.On is true if the child is the run of a group, and the run around the group is paused
-	// or parked. Two kinds of calls can have it: calls that a takeover sends again, and calls of a
-	// decision that also parks the run.
+	// or parked. Pause.On can be true only for two kinds of calls: calls that a takeover sends
+	// again, and calls of a decision that also parks the run.
 	Pause PauseChild
-	// NoCompensate is true if the run was cancelled without compensation; a command Stop follows
-	// the call. Only a takeover sends such a call: a call for a child run that was open before.
+	// NoCompensate is true if this call for a child run is sent again after a takeover, and the run
+	// was cancelled without compensation before. A command Stop follows such a call.
 	NoCompensate bool
 }
 
@@ -359,8 +359,9 @@ type Stop struct {
 }
 
 // PauseChild tells the engine to pause the run of a group, because the run around the group is
-// paused or parked. If the field On is false, it tells the engine that this pause is over. Calls
-// that a takeover sends again have the field Invoke.Pause instead.
+// paused or parked. If the field On is false, it tells the engine that this pause is over. For a
+// call that a takeover sends again, there is no PauseChild: the field Invoke.Pause of the call
+// holds the same data.
 type PauseChild struct {
 	Attempt AttemptID // the open call that waits for the run of the group
 	On      bool

@@ -232,8 +232,8 @@ func (d forward) coolDown(i int) bool {
 
 // forwardBound returns the time by which the forward work of node i must end; 0 if there is none.
 // This time is the deadline of the step or the deadline of the run, whichever is earlier. The
-// deadline of the run does not count if the pivot has succeeded, or if this deadline has passed
-// already and the run was not undone because of that (Overdue).
+// deadline of the run does not count if the pivot has succeeded, or if it has passed and the run
+// did not turn back (Overdue).
 func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline
@@ -246,8 +246,8 @@ func (d forward) forwardBound(i int) model.Instant {
 	return by
 }
 
-// nextAttempt returns the time at which the next attempt starts. It is the end of the backoff, or the
-// time that the agent asked for, if this time is later.
+// nextAttempt returns the time at which the next attempt starts. It is the later one of two times:
+// the end of the backoff, and the time before which the agent wants no further call (Track.Rest).
 func (d forward) nextAttempt(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {

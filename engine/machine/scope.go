@@ -83,8 +83,8 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
-// caughtScope returns the values that catch.output of a node can read: those of scope, and the
-// failure m as self.error.
+// caughtScope returns the values that catch.output of a node can read: the values that the method
+// `scope` returns, and the failure m as self.error.
 func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)

@@ -43,16 +43,15 @@ type signals struct {
 	bytes int64
 	known int64 // estimated memory of the ids, in bytes
 
-	moved shift // what the record that is being applied changes; zero between two records
+	moved shift // changes of the record that is being applied; zero between two records
 }
 
-// A shift says which signals the nodes of one record take, hand over and give back, by their
-// numbers.
+// A shift says which signals the nodes of one record take, hand over and give back.
 type shift struct {
-	taken  []int32 // ended a wait
-	handed []int32 // belong to the run of a group now
-	back   []int32 // are early signals again, because the group has no run
-	gone   []int32 // belonged to the run of a group, which has ended
+	taken  []int32 // numbers of signals that ended a wait
+	handed []int32 // numbers of signals that belong to the run of a group now
+	back   []int32 // numbers of signals that are early signals again, because the group has no run
+	gone   []int32 // numbers of signals that belonged to the run of a group, which has ended
 }
 
 // signalBytes returns an estimate of the memory for an early signal, in bytes.
@@ -132,7 +131,8 @@ func (s *signals) landed(e Event) {
 }
 
 // without removes the signals with these numbers from a list. It returns the shorter list and the
-// removed signals. If the parameter `forget` is true, the run does not keep the removed signals.
+// removed signals. The parameter `forget` is true if the run does not keep the removed signals:
+// then they do not count in the field `bytes` any more.
 func (s *signals) without(list []signal, numbers []int32, forget bool) (rest, removed []signal) {
 	for _, number := range numbers {
 		if k, found := find(list, number); found {
@@ -162,9 +162,10 @@ func inOrder(list, more []signal) []signal {
 	return list
 }
 
-// arrive adds the signals that the event e brings to the list: one new signal, or the signals with which
-// the run of a group starts. The run also remembers the ids of the latter, which the run around the group has
-// accepted: the same signal must not count again if it is sent to the group.
+// arrive adds the signals that the event e brings to the list: one new signal, or the signals with
+// which the run of a group starts. The run around the group has accepted the signals with which the
+// run of a group starts. The run of the group remembers their ids, too. So if such a signal is sent
+// to the group again, it does not count a second time.
 func (s *signals) arrive(e Event) {
 	switch ev := e.(type) {
 	case Started:
@@ -208,8 +209,8 @@ func (s *signals) clone() signals {
 	return c
 }
 
-// kept returns all early signals for a snapshot, also those that were handed over: the nodes say
-// which these are.
+// kept returns all early signals for a snapshot, also those that were handed over. The nodes say
+// which signals were handed over.
 func (s *signals) kept() []signal {
 	if len(s.handed) == 0 {
 		return s.list

@@ -134,8 +134,8 @@ func (d undoing) prepareUndo(i int) bool {
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	// This undo was called before the next attempt of the node (clearing). The run has turned back
-	// since, so now the compensation undoes the node.
+	// This undo was called before the next attempt of the node (clearing). In the meantime the run
+	// has turned back, so now the compensation undoes the node.
 	if n.Undo == model.UndoPending && !n.Open() {
 		d.undo.push(i)
 		return

@@ -160,8 +160,9 @@ func (d verbs) pauseRequested(ev PauseRequested) {
 	}
 }
 
-// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline. The parent
-// of the run of a group ends only the pause that came from the parent.
+// resumeRequested ends a pause, and extends the deadline of the run if the event says so. For a run
+// that is parked and not paused, it only extends the deadline. If the verb comes from the parent,
+// it ends only a pause that also came from the parent.
 func (d verbs) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {

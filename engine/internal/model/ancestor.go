@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Ancestor is an ended run whose results a later run has taken over (engine restart). A step
-// that was taken over made its calls in the ancestor, and keeps the idempotency keys that it had
-// there. In the expressions of its undo, `run` describes the ancestor.
+// An Ancestor is an ended run whose results a later run has taken over (engine restart). The
+// ancestor has made the calls of each step that was taken over, and the step keeps the idempotency
+// keys of these calls. In the expressions of the undo of such a step, `run` describes the ancestor.
 type Ancestor struct {
 	Run     status.RunID // internal id
 	Name    string       // public id

@@ -119,8 +119,8 @@ const (
 	NodeDataBit
 	NodeLoopBit
 	NodeGatheredBit
-	// The mask of a node has 64 bits, so this is the last one. A further field of a node must share
-	// the bit of an existing field.
+	// The mask of a node has 64 bits, so NodeChildBit is the last bit. A further field of a node
+	// must share the bit of an existing field.
 	NodeChildBit
 )
 

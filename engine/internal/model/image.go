@@ -8,15 +8,17 @@ import "github.com/saga-engine/engine/dsl"
 type Image struct {
 	Run   Run
 	Nodes []*Node
-	// Early signals, also those that were handed over to groups, the oldest first.
+	// All early signals, the oldest first. Signals that were handed over to groups are in this
+	// list, too.
 	Signals    []Signal
 	SignalIDs  []string // ids of accepted signals that the run remembers, the oldest first
 	LastSignal int32    // number of the newest signal that the run accepted; 0 = none
 
 	Checkpoints int64 // total size of all checkpoints recorded so far, in bytes
 
-	// Shared says to which values in the state the later records of the run may refer. It has only
-	// one Origin for several equal values. The Origins are in ascending order.
+	// Shared says to which values in the state the later records of the run may refer. If several
+	// values are equal, the list has the Origin of only one of them. The Origins are in ascending
+	// order.
 	Shared []Origin
 }
 

@@ -4,7 +4,8 @@ import "github.com/saga-engine/engine/engine/machine/status"
 
 // UndoAfter returns the state of a node's undo after the child run of the node has ended. The
 // parameter `kept` says what remains of the effects of the child. If effects stay and none was
-// undone, the result is UndoLeft or UndoDeclared. In all other cases it is the parameter `or`.
+// undone, the result is UndoLeft or UndoDeclared. In all other cases the result is the parameter
+// `or`.
 func UndoAfter(kept status.Kept, or UndoState) UndoState {
 	switch {
 	case kept.Has(status.KeptUndone):
@@ -17,8 +18,9 @@ func UndoAfter(kept status.Kept, or UndoState) UndoState {
 	return or
 }
 
-// CountKept counts a node of the run whose child runs keep effects: as one effect that a person
-// left, as one that stays by declaration, or as both.
+// CountKept counts the effects that the child runs of one node keep. All effects that a person left
+// count as one effect in Left. All effects that stay by declaration count as one effect in
+// Undeclared.
 func (r *Run) CountKept(kept status.Kept) {
 	if kept.Has(status.KeptLeft) {
 		r.Left++

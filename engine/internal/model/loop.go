@@ -39,9 +39,10 @@ const (
 type Collected struct {
 	Value  dsl.Value
 	Before *Collected // the list without this value; nil = it is empty, or the patch leaves it out
-	Count  int32      // number of values in the list, up to and including this one
-	Fresh  int32      // number of values that one record added, up to and including this one
-	Bytes  int64      // size of all values as JSON, up to and including this one
+	Count  int32      // number of values in the list, with this value
+	// Position of this value, counted from 1, among the values that the same record has added.
+	Fresh int32
+	Bytes int64 // size as JSON of all values in the list, with this value
 }
 
 // Len returns the number of values in the list.
@@ -118,8 +119,9 @@ func (c *Collected) List() dsl.Value {
 	return dsl.NewValue(append(doc, ']'), marks, nil)
 }
 
-// Present says whether the node has changed something in the remote service, as Effect does. But it
-// considers only one iteration of a repeat step: the iteration to which the next attempt belongs.
+// Present says whether the node has changed something in the remote service, without the effects of
+// its child runs. In a repeat step, Present considers only the iteration to which the next attempt
+// belongs.
 func (n *Node) Present() status.Effect {
 	switch {
 	case n.Loop.Between:
@@ -133,8 +135,8 @@ func (n *Node) Present() status.Effect {
 }
 
 // EndedBy returns the name of the signal that ended the wait of the node, and "" if no signal ended
-// it. In a repeat step the field Signal may still have the signal of an earlier iteration, if the
-// deadline has ended the present one.
+// it. In a repeat step, the deadline may have ended the wait of the present iteration. Then the
+// field Signal may still have the signal of an earlier iteration, but EndedBy returns "".
 func (n *Node) EndedBy() string {
 	if n.TimedOut {
 		return ""

@@ -21,8 +21,9 @@ func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 
 var noAction = dsl.Action{}
 
-// ActionOf returns the action that a call of this kind invokes. It returns an action without a name
-// if the step calls no agent, if `wf` is nil, or if `wf` does not have the step.
+// ActionOf returns the action that a call of the given kind invokes for node n. It returns an
+// action without a name if the step calls no agent, if `wf` is nil, or if `wf` does not have the
+// step.
 func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	if wf == nil || n.Of() >= len(wf.Steps) {
 		return &noAction

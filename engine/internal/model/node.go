@@ -17,7 +17,7 @@ type Node struct {
 	Attempts []Attempt
 
 	Fwd Track
-	// Time until which the agent may still work on a closed attempt; 0 = it does not.
+	// Time until which the agent may still work on a closed attempt; 0 = there is no such time.
 	MayWorkUntil Instant
 	// Queue orders the nodes that wait for an agent: the node with the earliest Queue starts first.
 	// Queue is the time at which the node began to wait; 0 = the node does not wait. If the step
@@ -43,8 +43,8 @@ type Node struct {
 	Prepared bool             // the input and idempotency_key were evaluated
 	Known    bool             // the field Output holds the output, from a call or from a person
 	Done     bool             // the effect exists: a call succeeded, or a person stated that it did
-	// An attempt has timed out, and no later attempt succeeded; or the deadline of a wait step has
-	// passed.
+	// True in two cases. First, an attempt has timed out, and no later attempt has succeeded.
+	// Second, the deadline of a wait step has passed.
 	TimedOut bool
 	// The node is being undone before its next attempt. The field Undo holds the state of this
 	// undo.
@@ -103,8 +103,8 @@ type More struct {
 	Last      StoredValue // output of the previous iteration; null = this is the first iteration
 	Collected *Collected  // values that a repeat step has collected
 
-	// Set of the effects that remain of the node's child runs after their end. No undo of this node
-	// can remove these effects, so they stay in the set.
+	// Says which effects of the node's child runs remain after these runs have ended. The undo of
+	// this node cannot remove such effects. So no element of Kept is ever removed.
 	Kept   status.Kept
 	Handed Handover // early signals for the run of a group; zero = none
 

@@ -15,10 +15,10 @@ func (n *Node) Box() *Node {
 	return &b.Node
 }
 
-// Share prepares a node that a decision has changed, before it becomes part of the run's state. The
-// parameter `old` is the node before the decision, and `mask` has the bits of the changed fields.
-// Unchanged values then use the memory of the old node. Share also removes old closed attempts
-// (Forget).
+// Share prepares a node that a decision has changed, so that the node can become part of the run's
+// state. The parameter `old` is the node before the decision, and `mask` has the bits of the
+// changed fields. Share makes the values that have not changed use the memory of the old node.
+// Share also removes old closed attempts (Forget).
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -36,7 +36,8 @@ func (n *Node) Share(old *Node, mask uint64) {
 }
 
 // Own copies m into the More of the node. If the node points to NoMore, Own allocates a new More.
-// Otherwise the caller must make sure that no other node points to the More of this node.
+// If the node points to another More, Own overwrites this More. In this case, the caller must make
+// sure that no other node points to the same More.
 func (n *Node) Own(m *More) {
 	if n.More == &NoMore {
 		n.More = new(More)
@@ -56,9 +57,9 @@ func (n *Node) Tally(kind CallKind) {
 }
 
 // Wipe removes the effect, the output and the checkpoints from a node, as if the node had done
-// nothing. For a repeat step, Wipe removes only those of the present iteration. If the parameter
-// `newKey` is true, the node also gets a new idempotency key. The node needs a new key after an
-// undo was called with the present key.
+// nothing. For a repeat step, Wipe removes only the effect, the output and the checkpoints of the
+// present iteration. If the parameter `newKey` is true, the node also gets a new idempotency key.
+// The node needs a new key after an undo was called with the present key.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, StoredValue{}
 	n.Point, n.Blob = 0, nil

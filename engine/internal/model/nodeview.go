@@ -87,8 +87,8 @@ func (n *Node) Correctable() bool {
 		(n.Undo == UndoNone || n.Undo == UndoPending || n.Undo == UndoActive || n.Undo == UndoFailed)
 }
 
-// Undoes reports whether the attempt a belongs to the undo of the node. A lookup of the
-// forward call belongs to the undo if it started after the undo had begun.
+// Undoes reports whether the attempt `a` belongs to the undo of the node. A lookup of the forward
+// call belongs to the undo, too, if the undo had begun when the lookup started.
 func (n *Node) Undoes(a *Attempt) bool {
 	switch a.Kind {
 	case CallUndo, CallUndoLookup, CallLearn:
@@ -99,7 +99,8 @@ func (n *Node) Undoes(a *Attempt) bool {
 	return false
 }
 
-// Track returns the track on which the node works now: Fwd, or Und if an undo was asked for.
+// Track returns the track on which the node works now. This is the track Fwd if the field Undo is
+// UndoNone, and the track Und for all other values of Undo.
 func (n *Node) Track() *Track {
 	if n.Undo == UndoNone {
 		return &n.Fwd
@@ -161,8 +162,8 @@ func (n *Node) QueuedFor(h int) Instant {
 	return 0
 }
 
-// Shown returns the state of the node that people see. An active, successful or failed undo
-// replaces the state of the forward work.
+// Shown returns the state of the node that people see. If the undo is active, has succeeded or has
+// failed, this is the state of the undo. If not, it is the state of the forward work.
 func (n *Node) Shown() status.StepState {
 	switch n.Undo {
 	case UndoActive:

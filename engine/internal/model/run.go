@@ -26,8 +26,8 @@ type Run struct {
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
 	Deadline Instant // deadline of the forward work; 0 = none
-	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has
-	// begun.
+	// Time at which the run fails if no step has begun before; 0 = there is no such time, or a step
+	// has begun.
 	StartBy Instant
 
 	Records int32 // number of records applied
@@ -139,7 +139,7 @@ type Rare struct {
 // without a parent. It also belongs to a run that was started by an older engine, which did not
 // store the two times.
 type Bound struct {
-	// The run's own deadline: from its workflow, or as a person or a move has changed it.
+	// The run's own deadline. It comes from the workflow. A person or a move may have changed it.
 	Own   Instant
 	Until Instant // time until which the parent waits
 }
@@ -188,6 +188,6 @@ func (r *Run) MustStart() bool {
 // Lost reports whether the run is parked because engines died while they read or decided it.
 func (r *Run) Lost() bool { return r.LostAt != 0 }
 
-// Held reports whether no call of the run may start, neither forward nor for an undo. That
-// is so if the run is paused, or parked because engines died (Lost).
+// Held reports whether no call of the run may start, neither forward nor for an undo. No call may
+// start if the run is paused, or if it is parked because engines died (Lost).
 func (r *Run) Held() bool { return r.Paused || r.Lost() }

@@ -12,9 +12,10 @@ type Taker struct {
 // Unlimited is the Room of a wait step that may take any number of signals, such as a step with `repeat`.
 const Unlimited = 1 << 30
 
-// TakersInside returns the wait steps in a group, at every depth, of a run of the group that has not
-// started. It returns nil if the step is no group. The parameter `room` is how many signals each of them
-// can take.
+// TakersInside returns the wait steps in a group, at every depth. It returns nil if the step
+// `group` is no group. The group has not started, so its steps have taken no signals. The parameter
+// `room` is how many signals each wait step can take. But with `repeat` or for_each, a step can
+// take any number.
 func TakersInside(group *dsl.Step, room int) (list Takers) {
 	if group.Child == nil || !group.Child.Group {
 		return nil
@@ -32,11 +33,12 @@ func TakersInside(group *dsl.Step, room int) (list Takers) {
 	return list
 }
 
-// Takers gives signals to wait steps, each to the first one that can take it and has room.
+// Takers is a list of wait steps. The method Take gives a signal to the first step in the list that
+// can take the signal and has room.
 type Takers []Taker
 
-// Take gives the signal to a Taker, and lowers its Room. It returns the index of the Taker; -1 = no Taker
-// takes the signal.
+// Take gives the signal to the first Taker that can take it, and lowers the Room of this Taker. It
+// returns the index of the Taker; -1 = no Taker takes the signal.
 func (t Takers) Take(s *Signal) int {
 	for i := range t {
 		if x := &t[i]; x.Room > 0 && x.Step.Awaits(s.Name) && s.Fits(x.Step.Wait) == nil {
@@ -47,8 +49,8 @@ func (t Takers) Take(s *Signal) int {
 	return -1
 }
 
-// GroupBegun reports whether the run that node n of a group starts next may exist already. Then this run
-// has got its signals.
+// GroupBegun reports whether the run of a group, which the next call of node n would start, may
+// exist already. If the run exists, it has got its signals with its start.
 func GroupBegun(n *Node) bool {
 	return n.Open() || !n.Handed.Absent && n.Calls > 0 && n.Handed.Gen == n.Gen
 }

@@ -14,7 +14,7 @@ const DefaultPriority = 50
 const PerPoint = 6 * time.Second
 
 // A Line holds what decides when a run gets a place: its priority, and the limit that it shares
-// with other runs. The zero Line is that of a run with the default priority and without a limit.
+// with other runs. The zero Line belongs to a run with the default priority and without a limit.
 type Line struct {
 	Lift  int32  // priority of the run, minus DefaultPriority
 	Limit int32  // largest number of open runs that are admitted under the key; 0 = no limit

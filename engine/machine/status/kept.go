@@ -1,10 +1,10 @@
 package status
 
 // Kept says what remains of the effects of a child run that has ended: a set of the constants
-// below. The engine answers the calls for child runs and sends a Kept with its answer. Without it,
-// the run of the parent would not know which effects can no longer be undone. A child run that has
-// succeeded keeps its effects until its parent is undone. They are not in this set, because they
-// can still be undone. The numbers are persisted.
+// below. The engine answers the calls for child runs and sends a Kept with its answer. From the
+// Kept, the parent learns which effects can no longer be undone. A child run that has succeeded
+// keeps its effects until its parent is undone. These effects are not in the set, because they can
+// still be undone. The numbers are persisted.
 type Kept uint8
 
 // The elements of Kept.

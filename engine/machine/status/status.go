@@ -99,8 +99,9 @@ var stepStates = map[StepState]string{
 	StepCancelled: "cancelled", StepUndoing: "undoing", StepUndone: "undone", StepUndoFailed: "undo_failed",
 }
 
-// Effect says whether a step has changed something in the remote service: no, maybe or yes.
-// The undo of a run depends on effects only, not on the states of steps.
+// Effect says whether a step has changed something in the remote service: no (EffectNone), maybe
+// (EffectMaybe) or yes (EffectDone). The undo of a run depends on effects only, not on the states
+// of steps.
 type Effect uint8
 
 // Values of Effect.
