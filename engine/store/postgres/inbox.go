@@ -176,8 +176,8 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 	}
 }
 
-// attempt runs the transaction once and returns the transaction's id. The id is "" if
-// certainly nothing was committed.
+// attempt runs the transaction once and returns the transaction's id. If the id is "", it is
+// certain that nothing was committed.
 func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {

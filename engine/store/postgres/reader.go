@@ -70,10 +70,10 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 }
 
 // runLoadMany reads the heads and journal rows of many runs with one statement, so that all are
-// from the same moment. For each run, the result has a row with seq -1. The column `data` of
-// this row contains the head, and whether messages wait. Separate columns would also make each
-// journal row of the result larger. The statement does not sort the rows, because sorting in Go is
-// cheaper.
+// from the same moment. For each run, the result has a row with seq -1. The column `data` of this
+// row contains the head, and whether messages wait. The head has no columns of its own, because the
+// journal rows would have these columns, too, and would be larger. The statement does not sort the
+// rows, because sorting in Go is cheaper.
 const runLoadMany = `
 SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
        pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)

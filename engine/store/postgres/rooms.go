@@ -80,12 +80,13 @@ SELECT (` + placeHeld + `), (
 )
 
 const (
-	// keyWanted says whether the run p waits for a unique key that is not free.
+	// keyWanted says whether a run waits for a unique key that is not free. The run is `p`, a row
+	// of the table `place`.
 	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
 	// keyNext returns the runs of the engine $1 that wait for a unique key. The run that took the
 	// key last (the former run) must have ended. keyNext also returns the id of the former run, and
-	// whether the former run still holds the key. If the former run does not hold the key, but the
-	// waiting run also waits for a place, keyNext leaves out the waiting run.
+	// whether the former run still holds the key. A waiting run may also wait for a place. keyNext
+	// leaves out such a run if the former run does not hold the key.
 	keyNext = `
 SELECT w.run_id, c.run_id, ` + contextHeld + `
 FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w

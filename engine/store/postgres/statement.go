@@ -179,13 +179,15 @@ WITH own AS MATERIALIZED (
   WHERE a.kind = '` + movedKind + `'
   ON CONFLICT (run_id) DO UPDATE SET workflow_id = excluded.workflow_id
 )`
-	// movedKind marks runs that are moved to another definition in the arrays of alerts. The column
-	// `n` is the id of the workflow that the run has now. A transition has at most one such row.
+	// movedKind marks rows in the arrays of alerts that say that a run moves to another definition.
+	// The column `n` is the id of the workflow that the run has now. A transition has at most one
+	// such row.
 	movedKind = "#moved"
-	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` counts the
-	// replies of the transition from 1, `step` is the state, `code` is the sink, and `message` is
-	// the correlation id. The numbers of all replies of a run have no gaps: earlier commits have
-	// already numbered the earlier replies, and only one engine can write the next row of the run.
+	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` is the
+	// number of the reply in its transition, beginning with 1. The column `step` is the state,
+	// `code` is the sink, and `message` is the correlation id. The statement adds `n` to the number
+	// of the run's replies in the table. So the replies of a run are numbered without gaps, because
+	// only one engine can write the next row of the run.
 	replyKind = "#reply"
 	// noticeKind marks the notices in the arrays of alerts. For a notice, the column `n` is the
 	// number of the journal row, and `step` is the state. Notices use these arrays, so that the

@@ -238,14 +238,14 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 }
 
 const (
-	// keyAwait makes the run $3 the one that waits for a unique key, if the run $6 is open. It
+	// keyAwait stores that the run $3 waits for a unique key, but only if the run $6 is open. It
 	// locks the row of the run $6, so that this run cannot end before the transaction has ended.
 	keyAwait = `
 WITH open AS MATERIALIZED (SELECT 1 FROM engine.run WHERE run_id = $6 AND state < 10 FOR SHARE)
 UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) FROM open WHERE workflow = $1 AND key = $2`
-	// keyCancel puts a message into the inbox of each of the runs $1 and $2, but not if that run
-	// has ended or is being undone. An inbox that already has a message with the same text in the
-	// column `dedup` gets no other message.
+	// keyCancel puts a message into the inbox of each of the runs $1 and $2 that is open and not
+	// compensating. If an inbox already has a message with the same text in the column `dedup`,
+	// keyCancel adds no message to it.
 	keyCancel = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -263,16 +263,16 @@ UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_r
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
 )
 
-// replace makes the run of the submission the one that waits for its unique key, and posts the
-// message of the submission to the open runs that it replaces. It does nothing if the submission
-// replaces no run.
+// replace stores that the run of the submission waits for its unique key. It also posts the message
+// of the submission to the open runs that the submission replaces. It does nothing if the
+// submission replaces no run.
 //
-// claimKey does not lock the run that has the key. So this run may succeed after claimKey has read
-// its state. Then the goal is reached, and no submission may begin to wait for the key. Therefore
-// the last statement of the transaction checks that the run is open, and locks its row until the
-// COMMIT. The lock comes last, because the commits of the run's owner wait for it. If the run has
-// ended, replace calls claimKey again. If another run holds the key now, replace sets `sub` to that
-// run and returns true.
+// claimKey does not lock the row of the run that has the key. So this run may succeed after
+// claimKey has read its state. Then the goal is reached, and no submission may begin to wait for
+// the key. Therefore the last statement of the transaction checks that the run with the key is
+// open, and locks its row until the COMMIT. The lock comes last, because the commits of the run's
+// owner wait for it. If the run has ended, replace calls claimKey again. If another run holds the
+// key then, replace sets `sub` to that run and returns true.
 func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n, m := s.t.Names, s.t.Replaces
 	for s.over.open != 0 {
@@ -293,10 +293,10 @@ func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bo
 	return false, nil
 }
 
-// takeKey gives the run of an admission the unique key for which it waits. It returns
-// naming.ErrFull if the key is not free, or if a newer run waits for it. The result `keyed` is
-// false if the run has no unique key. The state of the run that had the key is read only after the
-// lock, for the reason that the comment of claimKey gives.
+// takeKey gives the unique key to the run of an admission, which waits for the key. It returns
+// naming.ErrFull if the key is not free, or if a newer run waits for the key. The result `keyed` is
+// false if the run has no unique key. takeKey first locks the row of the key. Only then it reads
+// the state of the run that had the key; the comment of claimKey says why.
 func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 	var (
 		workflow, key, name, waiter string

@@ -97,9 +97,9 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 }
 
 // replaces decides whether a submission with t.Replaces may replace the run in `found`, which has
-// the name or the key. The submission may replace that run if that run is open and holds the key,
-// or if that run waits for the key. Then replaces sets `found` to zero, so that the run does not
-// refuse the submission. The result `free` is true if no run holds the key or waits for it.
+// the name or the key of the submission. It may replace an open run that holds the key, and a run
+// that waits for the key. Then replaces sets `found` to zero, so that the run does not refuse the
+// submission. The result `free` is true if no run holds the key and no run waits for the key.
 func (x *landing) replaces(t *store.Transition, found *store.Submitted) (free bool, err error) {
 	if t.Replaces == nil || found.Run == t.Run || found.Exists && found.Name == t.Names.Name && t.Names.Name != "" {
 		return false, nil

@@ -322,8 +322,8 @@ const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
-	// journalNext inserts a journal row that does not change the run's row. Most journal rows
-	// do not change it.
+	// journalNext inserts the journal row of a transition that does not change the run's own row.
+	// Most transitions are like this.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
 	// journalTakeBack removes a journal row that was just inserted, because retention has

@@ -119,7 +119,7 @@ func readSettings(ctx context.Context, conn *sql.Conn, names []string) ([]string
 	return out, rows.Err()
 }
 
-// A checkRun is one check that is running. It is not the checkRun of a workflow.
+// A checkRun is one check that is running. It is not a run of a workflow.
 type checkRun struct {
 	conn  *sql.Conn
 	check *admission.Check
@@ -228,8 +228,9 @@ func (x *checkRun) prepare(ctx context.Context, query string, params []*string) 
 	return stmt, args, nil
 }
 
-// failed returns the error for a statement that the database has refused. If the database itself
-// does not work, failed returns the error unchanged.
+// failed returns the error for a failed statement of the check. If the reason is the statement or a
+// lock, this is an *admission.Error. If the database itself does not work, failed returns the
+// parameter `err` unchanged.
 func (x *checkRun) failed(err error) error {
 	var e *pq.Error
 	if !errors.As(err, &e) || len(e.Code) != 5 {

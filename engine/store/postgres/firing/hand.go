@@ -191,9 +191,9 @@ func (s *Store) between(ctx context.Context, firing int64, q firings.Query, afte
 	}
 }
 
-// conclude changes f to the progress that the firing has after the page p. At the end of the firing
-// it also counts the rows that are in no page: rows without a key, and rows that were locked until
-// the end.
+// conclude stores in f the progress of the firing after the page p. At the end of the firing it
+// also counts the rows that are in no page: rows without a key, and rows that were locked until the
+// end.
 func (s *Store) conclude(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, p *page) error {
 	f.Version++
 	f.Error = ""
