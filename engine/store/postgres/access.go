@@ -159,7 +159,7 @@ func meaning(err error) string {
 }
 
 // rolledBack rolls back a transaction after the error err, and returns err. If the rollback fails,
-// too, rolledBack returns both errors. But if err says that the connection was broken, rolledBack
+// too, rolledBack returns both errors. But if err shows that the connection is broken, rolledBack
 // returns only err.
 func rolledBack(tx *sql.Tx, err error) error {
 	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {

@@ -489,10 +489,9 @@ func (c *commit) meet(ctx context.Context) {
 }
 
 // commitSingly commits one submission or admission from the field `doubt` in a separate
-// transaction, and sets the outcome. If another run has the name, key or id of the submission, the
-// transaction finds that run. The method `commitSingly` returns an error if ctx has ended, if the
-// database has lost commits, or if the server cannot be reached and nothing of the batch is
-// committed.
+// transaction, and sets the outcome. If another run has the name or the key of the submission, that
+// run is the outcome. The method `commitSingly` returns an error if ctx has ended, if the database
+// has lost commits, or if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) commitSingly(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
 	if s.t.Names != nil {

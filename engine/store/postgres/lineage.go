@@ -143,11 +143,11 @@ func (l *lineage) ticked(line, at int64) bool {
 	return true
 }
 
-// see compares the identity of a server with the lineage, and returns the timeline of the
-// connection. The function `present` reports whether the server's journal has the row of a
-// mark. If the store must not write to this server, see returns a
-// *postgres.WrongServerError. If the server has lost confirmed commits, see returns no
-// error, but from then on the method `err` returns the loss.
+// see compares the identity of a server with the lineage, and returns the server's timeline. For a
+// standby, it returns the highest timeline seen so far. The function `present` reports whether the
+// server's journal has the row of a mark. If the store must not write to this server, see returns a
+// *postgres.WrongServerError. If the server has lost confirmed commits, see returns no error, but
+// from then on the method `err` returns the loss.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {

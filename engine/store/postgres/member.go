@@ -337,9 +337,9 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 	return next, wrapIf("find runs that are next in line", rows.Err())
 }
 
-// nextOfKeys adds to the tick t those runs of an engine that wait for a unique key, if the run that
-// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to
-// t.Beaten. It adds at most `most` runs.
+// nextOfKeys looks for runs of an engine that wait for a unique key, if the run that took the key
+// last has ended. If the key is free, nextOfKeys adds the waiting run to t.Next. If the ended run
+// still holds the key, nextOfKeys adds the waiting run to t.Beaten. It adds at most `most` runs.
 func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
 	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
 	if err != nil {

@@ -105,8 +105,7 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 		if len(page) == 0 {
 			break
 		}
-		// Since the query that made the list, other engines may have taken over runs of
-		// this page.
+		// After the query that made the list, other engines may have taken over runs of this page.
 		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned)
 		if err != nil {
 			return nil, err

@@ -192,10 +192,12 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 // waits for it, claimKey sets `sub` to that run and returns true. There is one exception: if the
 // holder is the run whose results the new run takes over (Names.From), the new run takes the key.
 // If the submission replaces other runs, claimKey only sets the field `over`, and the method
-// `replace` does the rest. The first statement locks the row of the key, and may have to wait for
-// the lock. It does not see what other transactions commit during this wait, but the second
-// statement does. So only the second statement reads the states of the other runs. A run that does
-// not exist any more holds its key only if the row of the key says so.
+// `replace` does the rest. If there is no run to replace, claimKey returns naming.ErrFree.
+//
+// The first statement locks the row of the key, and may have to wait for the lock. It does not see
+// what other transactions commit during this wait, but the second statement does. So only the
+// second statement reads the states of the other runs. A run that does not exist any more holds its
+// key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	s.over = replaced{}

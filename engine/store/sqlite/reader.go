@@ -194,8 +194,8 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return rows, err
 }
 
-// Statements that list runs. runColumns is their common beginning. It takes the workflow that the
-// run has now: a run that was moved to another definition has a row in the table `run_moved`.
+// Statements that list runs. runColumns is their common beginning. If a run was moved to another
+// definition, runColumns joins the workflow of this definition, which is in the table `run_moved`.
 const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,

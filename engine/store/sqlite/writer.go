@@ -350,9 +350,9 @@ const mostSteps = 4 * storekit.StepRowSize
 // append writes one transition: the journal row and, if that row is new, the changes of the
 // run's own row. It reports whether the journal then has this row with the token of this batch.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	// The changes of the steps, as an argument of a statement. If they are small, the variable
-	// `steps` holds them, for the journal row; otherwise `wide` holds them, for the table named
-	// wide. nil = NULL.
+	// The changes of the steps, as an argument of a statement. Small changes are in the variable
+	// `steps`, which goes into the journal row. Large changes are in the variable `wide`, which
+	// goes into the table named wide. nil = NULL.
 	var steps, wide any
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
