@@ -31,7 +31,7 @@ type minima struct {
 }
 
 // The type minimum says where the next scan of one engine begins. It also holds the values from
-// which this is computed.
+// which the beginning is computed.
 type minimum struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none

@@ -429,8 +429,8 @@ SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM kept)`
 	snapshotRuns = `SELECT run_id FROM engine.snapshot WHERE run_id = ANY ($1::int8[]) ORDER BY run_id`
 	// runLoadShort reads the head of a run, its snapshot, the last journal row that the snapshot
 	// covers (seq = next - 1), and all later rows. If there is no snapshot, it reads all rows. It
-	// is one statement, so that all are from the same moment. The snapshot is returned as a row
-	// with a negative seq, -next. So it is the first row of the result.
+	// is one statement, so that all are from the same moment. In the result, the row of the
+	// snapshot has the seq -next. This number is negative, so the row is the first one.
 	runLoadShort = `
 WITH s AS MATERIALIZED (SELECT next, data FROM engine.snapshot WHERE run_id = $1), j AS (
   SELECT -next AS seq, 'epoch'::timestamptz AS at, data FROM s

@@ -154,9 +154,11 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
 // retention, that retention counts, and not the given time. If a run was moved to another
-// definition, the retention of its last definition counts. One transaction removes the
-// runs, their names and their keys. Then Retain removes the other rows of the runs (sweep). It
-// removes their journal rows by dropping partitions, when a partition has only few remaining runs.
+// definition, the retention of its last definition counts. One transaction removes the runs, their
+// names and their keys. Then Retain removes the other rows of the runs (sweep). The last call of a
+// pass over all runs also removes old firings, refused submissions and rows of unique keys. It
+// removes the journal rows of removed runs by dropping partitions that have only few remaining
+// runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,11 +35,12 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 	placeAdmit = `UPDATE engine.place SET admitted = true WHERE run_id = $1`
 
 	// placeNext returns those runs of the engine $1 that are the next in line and for which a place
-	// is free. It jumps from line to line in the index, so it does not read all runs that wait. It
-	// skips runs whose owner is not alive, and runs whose unique key is not free, so that they do
-	// not stop the line. Runs in one line may have different limits. A run for which no place is
-	// free stops the runs behind it. If no place is free for the first run of a line (the subquery
-	// `f`), placeNext reads no other run of the line. It reads at most 1000 runs of each line.
+	// is free. It finds each line with one search in the index, so it does not read all runs that
+	// wait. It skips runs whose owner is not alive, and runs whose unique key is not free, so that
+	// they do not stop the line. Runs in one line may have different limits. A run for which no
+	// place is free stops the runs behind it. If no place is free for the first run of a line (the
+	// subquery `f`), placeNext reads no other run of the line. It reads at most 1000 runs of each
+	// line.
 	placeNext = `
 WITH RECURSIVE line AS (
   (SELECT workflow, key FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)

@@ -337,7 +337,7 @@ var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 // If the transition admits the run, the run takes a place. If no place is free, room returns
 // naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If
 // the transition admits a run that waits for its unique key, the run also takes the key. room does
-// nothing if the transition does not concern a limit or a key.
+// nothing if the transition has no Room and does not admit its run.
 func (s *submission) room(ctx context.Context) error {
 	t, conn := &s.t, s.w.conn
 	var r naming.Room

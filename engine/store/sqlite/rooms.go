@@ -39,8 +39,8 @@ DELETE FROM place WHERE run_id IN (
 	placeAdd   = `INSERT INTO place (run_id, workflow, key, slots, rank, admitted) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	placeAdmit = `UPDATE place SET admitted = 1 WHERE run_id = ?1`
 
-	// placeLines returns each line. It jumps from line to line in the index, so it does not read
-	// all runs that wait.
+	// placeLines returns each line. It finds each line with one search in the index, so it does not
+	// read all runs that wait.
 	placeLines = `
 WITH RECURSIVE line (run_id, workflow, key) AS (
   SELECT * FROM (SELECT run_id, workflow, key FROM place WHERE admitted = 0 ORDER BY workflow, key, rank, run_id LIMIT 1)

@@ -211,9 +211,9 @@ const (
 	heirAdd = `INSERT INTO heir (run_id, heir) VALUES (?1, ?2) ON CONFLICT (run_id) DO NOTHING`
 )
 
-// landHeir submits a run that takes over the results of an ended run. If another run has these
-// results already, or the ended run does not exist, the outcome is an error. But if the submission
-// has the name of an existing run, or a key that a run holds, the outcome is that run.
+// landHeir submits a run that takes over the results of an ended run. The outcome is an error if
+// another run has taken over these results, or if the ended run does not exist. But if an existing
+// run has the name of the submission, or holds its key, this existing run is the outcome.
 func (x *landing) landHeir(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.mayInherit(t)
 	if err != nil {

@@ -252,8 +252,8 @@ func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 }
 
 // landLimited writes a transition that has a Room or admits its run. If no place is free, the
-// outcome is naming.ErrFull. But if a submission has the name of an existing run, or a key that a
-// run holds, the outcome is that run.
+// outcome is naming.ErrFull. But if an existing run has the name of the submission, or holds its
+// key, this existing run is the outcome.
 func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.room(t)
 	if err != nil {
@@ -394,8 +394,8 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 
 const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
-// hasNewMessages reports whether more messages wait for the run than t.Heard allows. It returns false
-// if t.Heard is nil.
+// hasNewMessages reports whether more messages wait for the run than t.Heard allows. It returns
+// false if t.Heard is nil.
 func (x *landing) hasNewMessages(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil
