@@ -71,8 +71,8 @@ func (l *lineage) disabled() error {
 	return l.off
 }
 
-// stale reports whether a connection leads to a server that was replaced since. The
-// parameter `line` is the timeline that the server had when the connection was opened.
+// stale reports whether the server of a connection was replaced after the connection was opened.
+// The parameter `line` is the timeline that the server had when the connection was opened.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,8 +121,8 @@ func (l *lineage) leave(id store.EngineID) {
 	delete(l.joined, id)
 }
 
-// moved reports whether the server was replaced after an engine joined. If so, the engine
-// must read its runs again.
+// moved reports whether the server was replaced after an engine joined. If the result is true, the
+// engine must read its runs again.
 func (l *lineage) moved(id store.EngineID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // A submission is one run that is submitted in a separate transaction. If the transition has no
-// names, the transaction does not submit the run, but admits it. The journal row contains the token
+// names, the run exists already, and the transaction admits it. The journal row contains the token
 // of the submission. So after a lost answer, the next try can recognize a row that an earlier try
 // has committed.
 type submission struct {

@@ -251,9 +251,9 @@ func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 	return x.land(t)
 }
 
-// landLimited writes a transition that has a Room or admits its run. If no place is free, the
-// outcome is naming.ErrFull. But if an existing run has the name of the submission, or holds its
-// key, this existing run is the outcome.
+// landLimited writes a transition that has a Room or admits its run. If no place is free, or the
+// unique key for which the run waits is not free, the outcome is naming.ErrFull. But if an existing
+// run has the name of the submission, or holds its key, this existing run is the outcome.
 func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.room(t)
 	if err != nil {

@@ -347,8 +347,8 @@ func (c counts) since(before counts) []string {
 }
 
 // bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the
-// SELECT has locked. If this is only one table, the UPDATE must change at least as many rows as the
-// SELECT has returned.
+// SELECT has locked. If the SELECT has locked rows of only one table, the UPDATE must change at
+// least as many rows as the SELECT has returned.
 func (x *checkRun) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
 	stmt, args, err := x.prepare(ctx, x.check.Bump, x.check.BumpArgs)
 	if err != nil {
