@@ -158,9 +158,9 @@ func meaning(err error) string {
 	return ""
 }
 
-// rolledBack rolls back a transaction after the error err, and returns err. If the rollback
-// fails, too, rolledBack also returns the error of the rollback, unless the connection was
-// broken before.
+// rolledBack rolls back a transaction after the error err, and returns err. If the rollback fails,
+// too, rolledBack returns both errors. But if err shows that the connection is broken, rolledBack
+// returns only err.
 func rolledBack(tx *sql.Tx, err error) error {
 	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
 		return errors.Join(err, e)

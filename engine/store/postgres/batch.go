@@ -20,14 +20,14 @@ type batch struct {
 	names   bool // some transition submits a run with a name or a key
 	keys    bool
 	// Some transition adds instances, alerts, notices or replies, or moves its run to another
-	// definition. The statement for them also inserts names and keys.
+	// definition. Then the commit statement also has the parts that insert names and keys.
 	side    bool
 	heard   bool // some transition has the field Heard set
 	consume bool // some transition consumes messages; then the statement has all parts
 
 	run, seq, at, owner, state, steps, data              array
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
-	// Columns for those rows of existing runs that the batch changes.
+	// Columns for the changed rows of existing runs.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
 	// One more column for the rows of existing runs. A statement uses it only if `heard` or
 	// `consume` is true.
@@ -275,9 +275,9 @@ func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone boo
 	return b.shape(ifNone), b.args(id, writer, token, ifNone)
 }
 
-// shape returns the commit statement that has all parts which the batch needs. A transition may
-// conflict with a row that exists. Then the statement fails; but if `ifNone` is true, the statement
-// only leaves out this transition.
+// shape returns the commit statement that has all parts which the batch needs. If `ifNone` is
+// false, the statement fails if a transition conflicts with an existing row. If `ifNone` is true,
+// the statement leaves out such a transition, and commits the other transitions.
 func (b *batch) shape(ifNone bool) string {
 	switch {
 	case b.whole(ifNone) && ifNone:

@@ -25,10 +25,10 @@ type commit struct {
 }
 
 // sortOut selects the transitions that can be committed with one statement, and returns them as the
-// result `send`. It sets the outcome of each invalid transition. Admissions go into the field
-// `doubt`. So do submissions that the statement cannot check, for example if the same name or key
-// occurs earlier in the batch. The result `where` has the index in c.items of each transition in
-// `send`; nil = `send` has all transitions.
+// result `send`. It sets the outcome of each invalid transition. It puts admissions into the field
+// `doubt`. It also puts each submission into `doubt` that the statement cannot check, for example
+// because the same name or key occurs earlier in the batch. The result `where` has the index in
+// c.items of each transition in `send`; nil = `send` has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -129,8 +129,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.setOutcomes(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// This try has not committed all transitions, and setOutcomes could not read whether an
-			// earlier try has committed the others. So ask again.
+			// This try has not committed all transitions. For the others, setOutcomes could not
+			// read whether an earlier try has committed them. So send the part again.
 			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {
@@ -172,21 +172,23 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		// A single row has failed. Perhaps the server refuses all rows at present, so send the row
 		// again.
 	case v == later, s.open, c.split:
-		// This try committed nothing. But the next try may succeed, or an earlier try may
-		// have committed the part. So send the part again.
+		// This try committed nothing, so send the part again. The next try may succeed. Or an
+		// earlier try may have committed this part, or another part of the batch may be committed:
+		// then an error without outcomes would be wrong.
 	default:
 		return true, wrap("commit", err)
 	}
 	return false, nil
 }
 
-// unconnected handles a failure to connect (the parameter `err`). It returns nil if the caller must
-// try again, and otherwise the error that the caller must return. If `open` is true, an earlier try
-// may have committed the rows. The parameter `last` is the error of the earlier try; nil = none.
+// unconnected handles a failure to connect (the parameter `err`). If the caller must try again, it
+// returns nil. If not, it returns the error that the caller must return. If `open` is true, an
+// earlier try may have committed the rows. The parameter `last` is the error of the previous try;
+// nil = none.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
-		// The error of the earlier try says more than this failure to connect.
+		// The error of the previous try says more than this failure to connect.
 		return w.interrupted(what, open, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
 	case !open && (try >= maxTries || !temporary(err)):
 		return wrap(what, err)
@@ -242,8 +244,8 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 			return nil
 		}
 		if open {
-			// The server refuses the row now, but an earlier try may have committed it. The earlier
-			// try has ended, so the journal shows whether it did.
+			// The server refuses the row now, but an earlier try may have committed the same row.
+			// The earlier try has ended, so the journal shows whether the row is committed.
 			mine, err := c.landed(ctx, from)
 			if mine || err != nil {
 				c.out[from].Landed = mine
@@ -366,9 +368,10 @@ func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool
 	return nil
 }
 
-// landed reports whether the transition with index i is committed. This must be the only transition
-// in the batch of the writer. The method `landed` asks the server again and again, until the server
-// answers. It returns an error if ctx ends, or if the database has lost commits.
+// landed reports whether the transition with index i is committed. Call it only when the field
+// `batch` of the writer holds this transition alone. The method `landed` asks the server again and
+// again, until the server answers. It returns an error if ctx ends, or if the database has lost
+// commits.
 func (c *commit) landed(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
@@ -418,9 +421,9 @@ func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 }
 
 // meet searches for earlier runs that have the names or hold the keys of the submissions in the
-// field `doubt`. It needs one query for all of them. If it finds an earlier run for a
-// submission, it sets the outcome to this run and removes the submission from `doubt`. If the
-// query fails, meet changes nothing.
+// field `doubt`. One query searches for all submissions. If meet finds an earlier run for a
+// submission, this run becomes the outcome of the submission, and meet removes the submission from
+// `doubt`. If the query fails, meet changes nothing.
 func (c *commit) meet(ctx context.Context) {
 	w := c.w
 	if len(c.doubt) == 0 || w.connect(ctx) != nil {
@@ -486,10 +489,9 @@ func (c *commit) meet(ctx context.Context) {
 }
 
 // commitSingly commits one submission or admission from the field `doubt` in a separate
-// transaction, and sets the outcome. If another run has the name, key or id of the submission, the
-// transaction finds that run. The method `commitSingly` returns an error if ctx has ended, if the
-// database has lost commits, or if the server cannot be reached and nothing of the batch is
-// committed.
+// transaction, and sets the outcome. If another run has the name or the key of the submission, that
+// run is the outcome. The method `commitSingly` returns an error if ctx has ended, if the database
+// has lost commits, or if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) commitSingly(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
 	if s.t.Names != nil {

@@ -18,9 +18,10 @@ SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), ` + sessionSettings
-	// serverIdentityPooled reads the same fields as serverIdentity. It does not change the
-	// settings of the session, because a pooler may give the session to another client. The
-	// store uses it until it knows that there is no pooler.
+	// serverIdentityPooled reads the same fields as serverIdentity, but does not change the
+	// settings of the session, because a pooler may give the session to another client. The store
+	// uses serverIdentityPooled behind a pooler, and also while it does not know yet whether there
+	// is a pooler.
 	serverIdentityPooled = `
 SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int8 ELSE 0 END,
@@ -93,9 +94,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return out, nil
 }
 
-// unidentified returns a connection to a server that does not report its identity. If the
-// store may change the settings of its sessions, unidentified applies sessionSettings
-// first.
+// unidentified returns the connection `out`, whose server does not report its identity. If the
+// store may change the settings of its sessions, unidentified applies sessionSettings first.
 func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn, error) {
 	if !c.s.keeps() {
 		return out, nil

@@ -119,7 +119,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 		level.text(naming.CleanText(l.Level))
 		message.text(naming.CleanText(l.Message))
 	}
-	// Use a transaction: the pool may send a statement outside a transaction twice, and the
+	// Use a transaction. Outside of a transaction, the pool may send a statement twice. Then the
 	// lines would be stored twice.
 	tx, err := s.begin(ctx)
 	if err != nil {

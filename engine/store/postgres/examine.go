@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// serverCondition returns one row with the fields of the type `condition`. A user without
-// privileges does not see the transactions of other users. For such a user, the row ignores these
-// transactions.
+// serverCondition returns one row with the fields of the type `condition`. The server hides the
+// transactions of other users from a user without privileges. For such a user, the row does not
+// count these transactions.
 const serverCondition = `
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),
        pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('default_transaction_read_only')::bool,

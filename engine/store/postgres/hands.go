@@ -44,7 +44,8 @@ func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.
 }
 
 // Suspects returns the number of deaths of each run, and whether an engine other than `self` has
-// the run in hand. The result leaves out runs without a death that no other engine has in hand.
+// the run in hand. A run is missing in the result if it has no death and no other engine has it in
+// hand.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
 	if err != nil {

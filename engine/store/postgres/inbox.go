@@ -17,14 +17,15 @@ import (
 const (
 	// messagePost inserts a message. If the run already has a message with the same text in the
 	// column `dedup`, messagePost returns the id of that message. It uses DO UPDATE, because with
-	// DO NOTHING it would not return a message that another session wrote meanwhile. The parameters
-	// $7 and $8 are bounds of the inbox; 0 = no bound. messagePost does not add a new message, and
-	// returns no row, if the inbox has $7 messages or more. It reads no more than $7 messages to
-	// find this out. It also adds no message if the data of the waiting messages and of the new
-	// message have more than $8 bytes together. To count the bytes, messagePost reads only the
-	// length of each message's data, which PostgreSQL stores with the row. messagePost takes no
-	// lock, so that sessions do not wait for each other. So each session that posts at the same
-	// time may exceed the bounds by one message.
+	// DO NOTHING it would not return a message that another session wrote meanwhile.
+	//
+	// The parameters $7 and $8 are bounds of the inbox; 0 = no bound. A new message must not exceed
+	// them: the inbox may have at most $7 messages, and their data may have at most $8 bytes
+	// together. If the message would exceed a bound, messagePost adds nothing and returns no row.
+	// It reads at most $7 messages to find this out. To count the bytes, it reads only the length
+	// of each message's data, which PostgreSQL stores with the row. messagePost takes no lock on
+	// the inbox, so that sessions do not wait for each other. So each session that posts at the
+	// same time may exceed the bounds by one message.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -176,8 +177,8 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 	}
 }
 
-// attempt runs the transaction once and returns the transaction's id. The id is "" if
-// certainly nothing was committed.
+// attempt runs the transaction once and returns the transaction's id. If the id is "", it is
+// certain that nothing was committed.
 func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, error)) (xid string, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {

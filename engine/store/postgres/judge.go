@@ -24,8 +24,9 @@ const (
 	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error. If the
-// error does not come from the server, the verdict is `unknown`.
+// judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error. The
+// verdict is `unknown` if the error does not come from the server, or if the connection or the
+// server has failed.
 func judge(err error) verdict {
 	var e *pq.Error
 	// A PANIC may stop the server during a commit, so the outcome of the commit is unknown.

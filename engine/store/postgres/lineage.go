@@ -71,8 +71,8 @@ func (l *lineage) disabled() error {
 	return l.off
 }
 
-// stale reports whether a connection leads to a server that was replaced since. The
-// parameter `line` is the timeline that the server had when the connection was opened.
+// stale reports whether the server of a connection was replaced after the connection was opened.
+// The parameter `line` is the timeline that the server had when the connection was opened.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,8 +121,8 @@ func (l *lineage) leave(id store.EngineID) {
 	delete(l.joined, id)
 }
 
-// moved reports whether the server was replaced after an engine joined. If so, the engine
-// must read its runs again.
+// moved reports whether the server was replaced after an engine joined. If the result is true, the
+// engine must read its runs again.
 func (l *lineage) moved(id store.EngineID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,11 +143,11 @@ func (l *lineage) ticked(line, at int64) bool {
 	return true
 }
 
-// see compares the identity of a server with the lineage, and returns the timeline of the
-// connection. The function `present` reports whether the server's journal has the row of a
-// mark. If the store must not write to this server, see returns a
-// *postgres.WrongServerError. If the server has lost confirmed commits, see returns no
-// error, but from then on the method `err` returns the loss.
+// see compares the identity of a server with the lineage, and returns the server's timeline. For a
+// standby, it returns the highest timeline seen so far. The function `present` reports whether the
+// server's journal has the row of a mark. If the store must not write to this server, see returns a
+// *postgres.WrongServerError. If the server has lost confirmed commits, see returns no error, but
+// from then on the method `err` returns the loss.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {

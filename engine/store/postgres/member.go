@@ -46,15 +46,16 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 	return id, nil
 }
 
-// memberTick renews the lease of an engine and returns the work for the engine. It compares
-// next_check with a scalar subquery, which the server computes once. Without the subquery, the
-// server would compute clock_timestamp() for each row, and could not use it to limit an index scan.
-// Then the scan would read every open run of the owner.
+// memberTick renews the lease of an engine and returns the work for the engine. The present time,
+// with which it compares next_check, is in a scalar subquery. The server computes the subquery only
+// once, so the time can limit an index scan. Without the subquery, the server would compute
+// clock_timestamp() for each row, and the scan would read every open run of the owner.
 //
-// memberTick also returns a page of runs with waiting messages, after the run $4. The page
-// has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
-// the next_check at which the scan for due runs begins (see minima); NULL = at the first
-// entry of the index. $6 is the same for the scan for runs without an owner (see queueHead).
+// memberTick also returns a page of runs with waiting messages, after the run $4. The page has runs
+// of this engine, runs without an owner, and ended runs whose owner is dead. It leaves out runs
+// that wait for a person and have too many deaths. $5 is the next_check at which the scan for due
+// runs begins (see minima); NULL = at the first entry of the index. $6 is the next_check at which
+// the scan for runs without an owner begins (see queueHead).
 //
 // The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
 // The row 'notice' says that a state of a run waits to be announced. So an idle engine needs no
@@ -336,9 +337,9 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 	return next, wrapIf("find runs that are next in line", rows.Err())
 }
 
-// nextOfKeys adds to the tick t those runs of an engine that wait for a unique key, if the run that
-// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to
-// t.Beaten. It adds at most `most` runs.
+// nextOfKeys looks for runs of an engine that wait for a unique key, if the run that took the key
+// last has ended. If the key is free, nextOfKeys adds the waiting run to t.Next. If the ended run
+// still holds the key, nextOfKeys adds the waiting run to t.Beaten. It adds at most `most` runs.
 func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
 	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
 	if err != nil {

@@ -82,11 +82,11 @@ func Migrate(ctx context.Context, dsn string) (from, to int64, err error) {
 	return from, to, err
 }
 
-// ownSchema creates the schema if it does not exist. Then it checks that no other role owns
-// the schema or an object in it. Until this check the migration must read nothing from the
-// schema, because another role may have created a view with the name of a table. ownSchema
-// does not use CREATE SCHEMA IF NOT EXISTS: that needs a privilege on the database, which
-// the owner of an existing schema may not have.
+// ownSchema creates the schema if it does not exist. Then it checks that no other role owns the
+// schema or an object in it. Until this check the migration must read nothing from the schema,
+// because another role may have created a view with the name of a table. ownSchema does not use
+// CREATE SCHEMA IF NOT EXISTS. This statement needs a privilege on the database, even if the schema
+// exists. The owner of the schema may not have this privilege.
 func ownSchema(ctx context.Context, db *sql.DB) error {
 	var there bool
 	if err := db.QueryRowContext(ctx, schemaThere).Scan(&there); err != nil {

@@ -9,14 +9,15 @@ import (
 )
 
 // The index run_active keeps the entries of ended runs until vacuum removes them. Vacuum cannot
-// remove them while any session has an older transaction open. A scan of all past next_check values
-// visits every such entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five
-// times a second. So a scan does not begin at the first entry. It begins at the earliest of three
-// times: a minute before the last scan, the earliest next_check that the last scan found, and the
-// earliest next_check that was committed since then. No next_check is missed: only the writers of a
-// run's owner commit it, and the method `lower` records it. Every tenth scan still begins at the
-// first entry. While a transaction stays open for long, such a whole scan becomes slow. Then it is
-// made less often, so that it takes at most a twentieth of the time (wholeShare).
+// remove them while any session has an older transaction open. A whole scan begins at the first
+// entry of the index, so it visits every such entry. With 500,000 entries that takes 30 to 250 ms
+// of the server's time, five times a second. So most scans begin later: at the earliest of three
+// times. These are a minute before the last scan, the earliest next_check that the last scan found,
+// and the earliest next_check that was committed since then. No next_check is missed: only the
+// writers of a run's owner commit the next_check of the run, and the method `lower` records it.
+// Every tenth scan is a whole scan. But while a transaction stays open for long, whole scans become
+// slow. Then they are made less often, so that they take at most a twentieth of the time
+// (wholeShare).
 const (
 	minimumTrail = time.Minute
 	minimumSkips = 10
@@ -30,7 +31,7 @@ type minima struct {
 }
 
 // The type minimum says where the next scan of one engine begins. It also holds the values from
-// which this is computed.
+// which the beginning is computed.
 type minimum struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
@@ -38,7 +39,7 @@ type minimum struct {
 	costly  time.Time // no whole scan is made before this time, by this process's clock
 }
 
-// next returns the earliest next_check that the coming scan of an engine must read. The scan skips
+// next returns the earliest next_check that the engine's next scan must read. The scan skips
 // earlier entries of the index. If the result is not valid (NULL), the scan reads the whole index.
 func (l *minima) next(id store.EngineID) sql.NullTime {
 	l.mu.Lock()
@@ -126,22 +127,23 @@ func (l *minima) forget(id store.EngineID) {
 	delete(l.of, id)
 }
 
-// A scan for runs without an owner visits the entries of all runs that were claimed before, until
-// vacuum removes them (see the comment on minimumTrail). So a scan does not begin at the first
-// entry. It begins at the earlier of two times: the next_check of the first run that the last scan
-// found, and headTrail before the last scan. Any engine or program may add runs to the queue, so
-// the store does not know which runs were added since then. But the next_check of a new run is at
-// most 10 minutes before the time at which the run was accepted (with priority 100), and the commit
-// follows within the time that a statement may take. A run that an engine has given back may have
-// an earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if
-// it is slow (wholeShare).
+// A whole scan for runs without an owner begins at the first entry of the index. It visits the
+// entries of all runs that were claimed before, until vacuum removes these entries (see the comment
+// on minimumTrail). So most scans begin later: at the earlier of two times. These are the
+// next_check of the first run that the last scan found, and the time headTrail before the last
+// scan. Any engine or program may add runs to the queue, so the store does not know which runs were
+// added since then. But the next_check of a new run is at most 10 minutes before the time at which
+// the run was accepted (with priority 100), and the commit follows within the time that a statement
+// may take. A run that an engine has given back may have an earlier next_check. To find such runs,
+// a whole scan is made every headWhole. If whole scans are slow, they are made less often
+// (wholeShare).
 //
-// While a transaction stays open for long, headTrail alone may contain hundreds of thousands of
-// entries of claimed runs. If headSlow scans over all of headTrail, one after the other, take
-// headCostly or longer, the next scans begin later: at the first run that the scan before them has
-// found. They do so for wholeShare times as long as the last costly scan took, or until a scan
-// finds no run. During this time, a new run waits if its priority is higher than the priority of
-// every run in the queue.
+// While a transaction stays open for long, the index may contain hundreds of thousands of entries
+// of claimed runs for the last headTrail alone. Suppose that headSlow scans, one after the other,
+// visit all these entries, and that each of them takes headCostly or longer. Then the next scans
+// begin later: at the first run that the scan before them has found. This ends when a scan finds no
+// run, or after wholeShare times the duration of the last slow scan. During this time, a new run
+// waits if its priority is higher than the priority of every run in the queue.
 const (
 	headTrail  = 12 * time.Minute
 	headWhole  = 5 * time.Second
@@ -155,14 +157,16 @@ type queueHead struct {
 	mu    sync.Mutex // protects the fields below
 	at    time.Time  // next_check at which the next scan begins; zero = at the first entry
 	whole time.Time  // time of the next scan that begins at the first entry
-	near  time.Time  // last time before the next_check of the first run that the last scan found
-	// until this time, a scan begins at the field `near` if that is later than the field `at`
+	// A time just before the next_check of the first run that the last scan found.
+	near time.Time
+	// Until the time in the field `costly`, a scan begins at `near` or at `at`: at the later one.
 	costly time.Time
-	slow   int // number of scans, one after the other, that began at the field `at` or before it and took long
+	// Number of slow scans, one after the other. Only scans that began at `at` or earlier count.
+	slow int
 }
 
-// next returns the next_check at which the coming scan begins. If the result is not valid (NULL),
-// the scan reads the whole index. The parameter `now` is the time by this process's clock.
+// next returns the next_check at which the next scan begins. If the result is not valid (NULL), the
+// scan reads the whole index. The parameter `now` is the time by this process's clock.
 func (q *queueHead) next(now time.Time) sql.NullTime {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,9 +179,10 @@ func (q *queueHead) next(now time.Time) sql.NullTime {
 	return sql.NullTime{Time: q.at, Valid: true}
 }
 
-// scanned notes that a scan was committed. It began at the time `began` by this process's clock,
-// and at the time `at` by the store's clock, and it lasted for the time `took`. The parameter
-// `found` holds the runs that the scan found, sorted by next_check.
+// scanned notes that a scan was committed. The parameter `began` is the time at which the scan
+// began, by this process's clock. The parameter `at` is the same time by the store's clock. The
+// parameter `took` is the duration of the scan. The parameter `found` holds the runs that the scan
+// found, sorted by next_check.
 func (q *queueHead) scanned(began time.Time, took time.Duration, from sql.NullTime, at time.Time, found []store.DueRun) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,9 +12,10 @@ import (
 const (
 	// orphanList lists orphans: open runs of dead members and, if $3 is true, open runs without an
 	// owner. Its first part is materialized, so that the server finds the open runs in the index
-	// run_active. Without this, the server might read the runs in the order of run_id, and so read
-	// all ended runs. orphanList leaves out a run that is parked or compensation_failed and whose
-	// next_check is Never, if the run has no message or too many deaths (store.MaxDeaths).
+	// run_active. Otherwise the server might read all runs in the order of run_id, also the ended
+	// ones. A run is at rest if it is parked or compensation_failed and its next_check is Never.
+	// orphanList leaves out a run at rest in two cases: the run has no message, or store.MaxDeaths
+	// engines died with the run in hand.
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
@@ -46,8 +47,8 @@ type walk struct {
 
 // take returns the next page of the list, and removes the runs of the page from the list. The
 // parameter `limit` is the largest number of runs in the page. The parameter `after` is the last
-// run of the page that the caller got before. If the list does not continue there, take returns
-// nil.
+// run of the page that the caller got before. If this is not the last run that was taken from the
+// list, take returns nil.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,10 +83,11 @@ type runs struct {
 }
 
 // orphaned returns open runs of dead members. If `unowned` is true, it also returns open runs
-// without an owner. A run that is parked or compensation_failed without a next_check is only
-// returned if a message waits for it, and fewer than store.MaxDeaths engines died with the run in
-// hand. If a caller reads page after page, orphaned makes one query for many pages. A run that
-// becomes an orphan after this query may be missing in the pages until the next query.
+// without an owner. It returns a run that is parked or compensation_failed, and has no next_check,
+// only under two conditions: a message waits for the run, and fewer than store.MaxDeaths engines
+// died with the run in hand. If a caller reads page after page, orphaned makes one query for many
+// pages. A run that becomes an orphan after this query may be missing in the pages until the next
+// query.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {
@@ -103,8 +105,7 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 		if len(page) == 0 {
 			break
 		}
-		// Since the query that made the list, other engines may have taken over runs of
-		// this page.
+		// After the query that made the list, other engines may have taken over runs of this page.
 		still, err := s.runIDs(ctx, "list orphans", orphanCheck, runArray(page), unowned)
 		if err != nil {
 			return nil, err
@@ -135,9 +136,10 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// continueAfter changes the field `after` from `from` to `to`; it does nothing if the field has another
-// value. The run `from` was the last one taken from the list, but is not an orphan any more. So the
-// caller got `to` as its last run, and its next call asks for the runs after `to`.
+// continueAfter changes the field `after` from the run `from` to the run `to`. It does nothing if
+// the field has another value. The run `from` was the last one that was taken from the list, but it
+// is not an orphan any more. So the last run in the caller's page is `to`, and the caller's next
+// call asks for the runs after `to`.
 func (w *walk) continueAfter(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

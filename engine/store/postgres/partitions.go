@@ -61,7 +61,7 @@ const (
 	smallTail = 8 << 20
 	// firstWidth is the shortest time from now to the end of a large last partition. The method
 	// `limitTail` forbids runs after this end. So the store must create the next partition before
-	// the end. In this time it can try many times.
+	// the end. It has at least the time firstWidth to try this again and again.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the method `change` requests the lock that commits need,
 	// too. Each try waits up to 100 ms for the lock. The tries are a second apart.

@@ -55,9 +55,9 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	return false, applySettings(ctx, conns[:])
 }
 
-// noteLost records that there is a pooler if err shows this. Two errors show it: the server
-// does not know a prepared statement of this session, or the server already has a prepared
-// statement that this session has not made.
+// noteLost records that there is a pooler if err is one of two errors: the server does not know a
+// prepared statement of this session, or the server already has a prepared statement that this
+// session has not made.
 func (s *access) noteLost(err error) {
 	if state := sqlstate(err); state == "26000" || state == "42P05" {
 		s.behindPooler()

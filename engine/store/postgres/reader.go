@@ -70,10 +70,10 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 }
 
 // runLoadMany reads the heads and journal rows of many runs with one statement, so that all are
-// from the same moment. For each run, the result has a row with seq -1. The column `data` of
-// this row contains the head, and whether messages wait. Separate columns would also make each
-// journal row of the result larger. The statement does not sort the rows, because sorting in Go is
-// cheaper.
+// from the same moment. For each run, the result has a row with seq -1. The column `data` of this
+// row contains the head, and whether messages wait. The head has no columns of its own, because the
+// journal rows would have these columns, too, and would be larger. The statement does not sort the
+// rows, because sorting in Go is cheaper.
 const runLoadMany = `
 SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
        pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)
@@ -429,8 +429,8 @@ SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM kept)`
 	snapshotRuns = `SELECT run_id FROM engine.snapshot WHERE run_id = ANY ($1::int8[]) ORDER BY run_id`
 	// runLoadShort reads the head of a run, its snapshot, the last journal row that the snapshot
 	// covers (seq = next - 1), and all later rows. If there is no snapshot, it reads all rows. It
-	// is one statement, so that all are from the same moment. The snapshot is returned as a row
-	// with a negative seq, -next. So it is the first row of the result.
+	// is one statement, so that all are from the same moment. In the result, the row of the
+	// snapshot has the seq -next. This number is negative, so the row is the first one.
 	runLoadShort = `
 WITH s AS MATERIALIZED (SELECT next, data FROM engine.snapshot WHERE run_id = $1), j AS (
   SELECT -next AS seq, 'epoch'::timestamptz AS at, data FROM s

@@ -120,9 +120,10 @@ type views struct{ *access }
 
 // stepSource lists the nodes of a run (its steps and instances), and then the changes of the nodes'
 // states. It is one statement, so all rows are from the same moment. The steps of the definition
-// come first (what = -1). After them come the nodes in engine.run_step, whose names replace the
-// names of the definition if the run was moved (storekit.FoldSteps). The view engine.steps shows
-// the same data, but is slower, because it decodes the changes in SQL.
+// come first; their column `what` is -1. Then come the nodes in engine.run_step; their column
+// `what` is 0. If the run was moved, the names in engine.run_step replace the names of the
+// definition (storekit.FoldSteps). The view engine.steps shows the same data, but is slower,
+// because it decodes the changes in SQL.
 const stepSource = `
 SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1

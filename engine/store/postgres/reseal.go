@@ -25,9 +25,9 @@ const (
 	resealLock = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
 	resealRun  = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
 	// resealNext appends a row to the journal of a run, and does not change the row of the run
-	// itself. It does nothing if the journal has a row with this number already, or if the
-	// previous row is missing. The new row has the token 0. No commit has this token, so no
-	// writer takes the row for its own (Writer.token).
+	// itself. It does nothing if the journal has a row with this number already, or if the previous
+	// row is missing. The new row has the token 0. No commit has this token, so no writer believes
+	// that it has written the row (Writer.token).
 	resealNext = `
 INSERT INTO engine.journal (run_id, seq, at, writer, data) SELECT $1::int8, $2::int4, $3::timestamptz, 0, $4::bytea
 WHERE EXISTS (SELECT FROM engine.journal WHERE run_id = $1 AND seq = $2::int4 - 1)
@@ -41,8 +41,8 @@ UPDATE engine.late_reply l SET data = v.data FROM unnest($2::int4[], $3::int4[],
 WHERE l.run_id = $1::int8 AND l.node = v.node AND l.call = v.call AND l.outcome = v.outcome`
 )
 
-// resealer implements rekey.Resealer: it replaces sealed data. Only a role that owns the tables
-// may change rows of the journal and definitions.
+// resealer implements rekey.Resealer: it replaces sealed data. Only a role that owns the tables may
+// change definitions and the rows of the journal.
 type resealer struct {
 	*access
 	*catalogue

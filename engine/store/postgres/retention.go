@@ -27,10 +27,10 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < ex
 	// returns the number of these runs and the id of the last one.
 	retainWindow = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
-	// retainLock locks the runs that may be removed, and returns their ids. It reads only
-	// the runs that one call of Retain examines ($1 < id <= $2). It does not wait for
-	// locks: it leaves out a run that another session has locked. The retention is that of the
-	// definition which the run has now: a run that was moved has a row in run_moved.
+	// retainLock locks the runs that may be removed, and returns their ids. It reads only the runs
+	// that one call of Retain examines ($1 < id <= $2). It does not wait for locks: it leaves out a
+	// run that another session has locked. If a run was moved, the retention of its new definition
+	// counts; run_moved has a row for such a run.
 	retainLock = `
 SELECT r.run_id FROM engine.run r
 LEFT JOIN engine.workflow w ON w.workflow_id = coalesce((SELECT d.workflow_id FROM engine.run_moved d WHERE d.run_id = r.run_id), r.workflow_id)
@@ -40,15 +40,16 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
 	// and the store's time. Both retentions are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
-	// retainRemove removes those locked runs that have no messages, no existing parent, and no
-	// reply that has waited for less than $2 microseconds. It also removes their names and keys. If
-	// a removed run still holds its key, or if an open run waits for the key, the row of the key
-	// stays, and gets the name, the state and the end of the removed run. If another session has
-	// locked the row of the key, the run stays, and a later call of Retain removes it.
+	// retainRemove removes locked runs, with their names and keys. A run stays if a message waits
+	// for it, if its parent exists, or if one of its replies waits for a sink and was written less
+	// than $2 microseconds ago. If a removed run still holds its key, or if an open run waits for
+	// the key, the row of the key stays, and gets the name, the state and the end of the removed
+	// run. If another session has locked the row of the key, the run stays, and a later call of
+	// Retain removes it.
 	//
-	// It is a separate statement, because it must see messages that were posted before the runs
-	// were locked. A client that posts a message later waits for this transaction, and then finds
-	// no run.
+	// retainRemove is a separate statement, because it must see messages that were posted before
+	// the runs were locked. A client that posts a message later waits for this transaction, and
+	// then finds no run.
 	retainRemove = `
 WITH held AS MATERIALIZED (
   SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name,
@@ -153,9 +154,11 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
 // retention, that retention counts, and not the given time. If a run was moved to another
-// definition, the retention of its last definition counts. One transaction removes the
-// runs, their names and their keys. Then Retain removes the other rows of the runs (sweep). It
-// removes their journal rows by dropping partitions, when a partition has only few remaining runs.
+// definition, the retention of its last definition counts. One transaction removes the runs, their
+// names and their keys. Then Retain removes the other rows of the runs (sweep). The last call of a
+// pass over all runs also removes old firings, refused submissions and rows of unique keys. It
+// removes the journal rows of removed runs by dropping partitions that have only few remaining
+// runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

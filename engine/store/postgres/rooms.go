@@ -35,11 +35,12 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 	placeAdmit = `UPDATE engine.place SET admitted = true WHERE run_id = $1`
 
 	// placeNext returns those runs of the engine $1 that are the next in line and for which a place
-	// is free. It jumps from line to line in the index, so it does not read all runs that wait. It
-	// skips runs whose owner is not alive, and runs whose unique key is not free, so that they do
-	// not stop the line. Runs in one line may have different limits. A run for which no place is
-	// free stops the runs behind it. If no place is free for the first run of a line (the subquery
-	// `f`), placeNext reads no other run of the line. It reads at most 1000 runs of each line.
+	// is free. It finds each line with one search in the index, so it does not read all runs that
+	// wait. It skips runs whose owner is not alive, and runs whose unique key is not free, so that
+	// they do not stop the line. Runs in one line may have different limits. A run for which no
+	// place is free stops the runs behind it. If no place is free for the first run of a line (the
+	// subquery `f`), placeNext reads no other run of the line. It reads at most 1000 runs of each
+	// line.
 	placeNext = `
 WITH RECURSIVE line AS (
   (SELECT workflow, key FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -80,12 +81,13 @@ SELECT (` + placeHeld + `), (
 )
 
 const (
-	// keyWanted says whether the run p waits for a unique key that is not free.
+	// keyWanted says whether a run waits for a unique key that is not free. The run is `p`, a row
+	// of the table `place`.
 	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
 	// keyNext returns the runs of the engine $1 that wait for a unique key. The run that took the
 	// key last (the former run) must have ended. keyNext also returns the id of the former run, and
-	// whether the former run still holds the key. If the former run does not hold the key, but the
-	// waiting run also waits for a place, keyNext leaves out the waiting run.
+	// whether the former run still holds the key. A waiting run may also wait for a place. keyNext
+	// leaves out such a run if the former run does not hold the key.
 	keyNext = `
 SELECT w.run_id, c.run_id, ` + contextHeld + `
 FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w

@@ -57,11 +57,12 @@ WITH own AS MATERIALIZED (
 	// nameOrigin computes two columns from the number that originOf returned: the id of the parent,
 	// and the trigger. The trigger 5 is naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
-	// commitKeyed gives keys to new runs. A key must be free: the run that took the key last must
-	// not hold the key any more (contextHeld). If the key is not free, the statement sets run_id to
-	// NULL, which the table forbids. Then the statement fails, and nothing is committed. The same
-	// happens if the statement does not see the run that took the key last, because that run was
-	// committed after the statement began, or because retention has removed that run.
+	// commitKeyed gives keys to new runs. A key must be free (contextFree): the run that took the
+	// key last does not hold it any more, and no open run waits for it. If the key is not free, the
+	// statement sets run_id to NULL, which the table forbids. Then the statement fails, and nothing
+	// is committed. The statement also fails if it does not see the run that took the key last.
+	// There are two reasons for this: that run was committed after the statement began, or
+	// retention has removed it.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -88,9 +89,10 @@ WITH own AS MATERIALIZED (
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
 	// commitFresh is part of the forms whose names end in IfNone: they leave out conflicting rows.
-	// Its subquery `fresh` selects the new runs whose name and id are unused and whose key no other
-	// run holds. If another transaction commits a run with the same name, key or id meanwhile, the
-	// statement fails. When the statement is sent again, it sees that run.
+	// Its subquery `fresh` selects the new runs whose name and id are unused and whose key is free
+	// (contextFree). Another transaction may commit a run with the same name, key or id meanwhile.
+	// Then the statement fails. The writer sends the statement again, and then the statement sees
+	// that run.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
@@ -115,9 +117,8 @@ WITH own AS MATERIALIZED (
 
 	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of existing
 	// runs. A transition that does not change the row of its run has no element in the arrays of
-	// these two parts. In the forms whose names end in IfNone, the parts end with createdLanded and
-	// changedLanded. Then they leave out each run whose journal row the same statement has left
-	// out.
+	// these two parts. In the forms whose names end in IfNone, the two parts end with createdLanded
+	// and changedLanded. These endings leave out each run whose journal row was left out.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END
@@ -179,13 +180,15 @@ WITH own AS MATERIALIZED (
   WHERE a.kind = '` + movedKind + `'
   ON CONFLICT (run_id) DO UPDATE SET workflow_id = excluded.workflow_id
 )`
-	// movedKind marks runs that are moved to another definition in the arrays of alerts. The column
-	// `n` is the id of the workflow that the run has now. A transition has at most one such row.
+	// movedKind marks rows in the arrays of alerts that say that a run moves to another definition.
+	// The column `n` is the id of the workflow that the run has now. A transition has at most one
+	// such row.
 	movedKind = "#moved"
-	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` counts the
-	// replies of the transition from 1, `step` is the state, `code` is the sink, and `message` is
-	// the correlation id. The numbers of all replies of a run have no gaps: earlier commits have
-	// already numbered the earlier replies, and only one engine can write the next row of the run.
+	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` is the
+	// number of the reply in its transition, beginning with 1. The column `step` is the state,
+	// `code` is the sink, and `message` is the correlation id. The statement adds `n` to the number
+	// of the run's replies in the table. So the replies of a run are numbered without gaps, because
+	// only one engine can write the next row of the run.
 	replyKind = "#reply"
 	// noticeKind marks the notices in the arrays of alerts. For a notice, the column `n` is the
 	// number of the journal row, and `step` is the state. Notices use these arrays, so that the

@@ -14,7 +14,7 @@ import (
 )
 
 // A submission is one run that is submitted in a separate transaction. If the transition has no
-// names, the transaction does not submit the run, but admits it. The journal row contains the token
+// names, the run exists already, and the transaction admits it. The journal row contains the token
 // of the submission. So after a lost answer, the next try can recognize a row that an earlier try
 // has committed.
 type submission struct {
@@ -192,10 +192,12 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 // waits for it, claimKey sets `sub` to that run and returns true. There is one exception: if the
 // holder is the run whose results the new run takes over (Names.From), the new run takes the key.
 // If the submission replaces other runs, claimKey only sets the field `over`, and the method
-// `replace` does the rest. The first statement locks the row of the key, and may have to wait for
-// the lock. It does not see what other transactions commit during this wait, but the second
-// statement does. So only the second statement reads the states of the other runs. A run that does
-// not exist any more holds its key only if the row of the key says so.
+// `replace` does the rest. If there is no run to replace, claimKey returns naming.ErrFree.
+//
+// The first statement locks the row of the key, and may have to wait for the lock. It does not see
+// what other transactions commit during this wait, but the second statement does. So only the
+// second statement reads the states of the other runs. A run that does not exist any more holds its
+// key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	s.over = replaced{}
@@ -238,14 +240,14 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 }
 
 const (
-	// keyAwait makes the run $3 the one that waits for a unique key, if the run $6 is open. It
+	// keyAwait stores that the run $3 waits for a unique key, but only if the run $6 is open. It
 	// locks the row of the run $6, so that this run cannot end before the transaction has ended.
 	keyAwait = `
 WITH open AS MATERIALIZED (SELECT 1 FROM engine.run WHERE run_id = $6 AND state < 10 FOR SHARE)
 UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) FROM open WHERE workflow = $1 AND key = $2`
-	// keyCancel puts a message into the inbox of each of the runs $1 and $2, but not if that run
-	// has ended or is being undone. An inbox that already has a message with the same text in the
-	// column `dedup` gets no other message.
+	// keyCancel puts a message into the inbox of each of the runs $1 and $2 that is open and not
+	// compensating. If an inbox already has a message with the same text in the column `dedup`,
+	// keyCancel adds no message to it.
 	keyCancel = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -263,16 +265,16 @@ UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_r
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
 )
 
-// replace makes the run of the submission the one that waits for its unique key, and posts the
-// message of the submission to the open runs that it replaces. It does nothing if the submission
-// replaces no run.
+// replace stores that the run of the submission waits for its unique key. It also posts the message
+// of the submission to the open runs that the submission replaces. It does nothing if the
+// submission replaces no run.
 //
-// claimKey does not lock the run that has the key. So this run may succeed after claimKey has read
-// its state. Then the goal is reached, and no submission may begin to wait for the key. Therefore
-// the last statement of the transaction checks that the run is open, and locks its row until the
-// COMMIT. The lock comes last, because the commits of the run's owner wait for it. If the run has
-// ended, replace calls claimKey again. If another run holds the key now, replace sets `sub` to that
-// run and returns true.
+// claimKey does not lock the row of the run that has the key. So this run may succeed after
+// claimKey has read its state. Then the goal is reached, and no submission may begin to wait for
+// the key. Therefore the last statement of the transaction checks that the run with the key is
+// open, and locks its row until the COMMIT. The lock comes last, because the commits of the run's
+// owner wait for it. If the run has ended, replace calls claimKey again. If another run holds the
+// key then, replace sets `sub` to that run and returns true.
 func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n, m := s.t.Names, s.t.Replaces
 	for s.over.open != 0 {
@@ -293,10 +295,10 @@ func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bo
 	return false, nil
 }
 
-// takeKey gives the run of an admission the unique key for which it waits. It returns
-// naming.ErrFull if the key is not free, or if a newer run waits for it. The result `keyed` is
-// false if the run has no unique key. The state of the run that had the key is read only after the
-// lock, for the reason that the comment of claimKey gives.
+// takeKey gives the unique key to the run of an admission, which waits for the key. It returns
+// naming.ErrFull if the key is not free, or if a newer run waits for the key. The result `keyed` is
+// false if the run has no unique key. takeKey first locks the row of the key. Only then it reads
+// the state of the run that had the key; the comment of claimKey says why.
 func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 	var (
 		workflow, key, name, waiter string
@@ -335,7 +337,7 @@ var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 // If the transition admits the run, the run takes a place. If no place is free, room returns
 // naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If
 // the transition admits a run that waits for its unique key, the run also takes the key. room does
-// nothing if the transition does not concern a limit or a key.
+// nothing if the transition has no Room and does not admit its run.
 func (s *submission) room(ctx context.Context) error {
 	t, conn := &s.t, s.w.conn
 	var r naming.Room

@@ -53,8 +53,8 @@ func (b *bell) background(fn func(context.Context)) {
 }
 
 // ring returns true if the caller should send a NOTIFY now. If ring returns false, the bell calls
-// the function `after` when the pause is over. It calls this function only once in a pause, even if
-// ring was called several times. A closed bell does not call the function.
+// the function `after` when the pause is over. It does this only once for each pause, even if ring
+// was called several times. A closed bell does not call `after`.
 func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,10 +25,9 @@ func (s *file) wrote(items []store.Transition) {
 	}()
 }
 
-// checkpoint writes the WAL back into the file. It does this in two parts, so that commits have to
-// wait only for the second, short one. It does not return errors: if a part fails, no data is lost,
-// and the WAL only grows longer. If something is wrong with the file, the next commit returns an
-// error.
+// checkpoint writes the WAL back into the file, in two parts. Commits have to wait only for the
+// second part, which is short. The method does not return errors. If a part fails, no data is lost,
+// but the WAL grows longer. If the file itself has a problem, the next commit returns an error.
 func (s *file) checkpoint() {
 	skip := func(row) error { return nil }
 	if s.query(context.Background(), "checkpoint", walBack, nil, skip) != nil {

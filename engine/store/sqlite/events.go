@@ -47,8 +47,8 @@ func (s *eventbox) SendEvent(ctx context.Context, e events.Event) (sent bool, er
 
 // ClaimEvents returns events that wait, and claims them.
 func (s *eventbox) ClaimEvents(ctx context.Context, limit int, lease time.Duration) (list []events.Event, err error) {
-	// Most calls find nothing. So look for events with a read first, and begin the transaction,
-	// which writes, only if there are events.
+	// Most calls find no events. So first look for events with a query that only reads. Begin the
+	// transaction that writes only if there are events.
 	if err := s.query(ctx, "look for events", eventNext, []any{micros(now()), 1}, scanEvents(&list)); err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -173,8 +173,8 @@ const (
 	// checkpointBytes is how many bytes are committed between two checkpoints. This is an
 	// estimate, because SQLite does not report the length of the WAL.
 	checkpointBytes = 16 << 20
-	// autoCheckpoint makes SQLite itself run a checkpoint in a commit if the WAL has grown
-	// to 16,000 pages because no other checkpoint was made in time.
+	// autoCheckpoint is for the case that the other checkpoints are not made in time. If the WAL
+	// has grown to 16,000 pages, SQLite itself runs a checkpoint as part of a commit.
 	autoCheckpoint = "wal_autocheckpoint(16000)"
 
 	// Estimated number of bytes that are written in addition to the data: for each commit, and

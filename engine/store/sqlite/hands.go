@@ -47,9 +47,9 @@ func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.
 	})
 }
 
-// Suspects returns those of the given runs that may be dangerous for an engine, and why. Either
-// engines died while they had the run in hand, or an engine other than the parameter `self` has
-// the run in hand now. The map has no entries for the other runs.
+// Suspects returns those of the given runs that may be dangerous for an engine, and why. There are
+// two reasons: engines died while they had the run in hand, or an engine other than the parameter
+// `self` has the run in hand now. The other runs are missing in the result.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })

@@ -138,7 +138,8 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 	})
 }
 
-// consume removes those messages with these ids that belong to the run.
+// consume removes the messages with the given ids. It ignores the id of a message that does not
+// belong to the run.
 func (x *tx) consume(run status.RunID, ids []store.MessageID) error {
 	for _, id := range ids {
 		if _, err := x.exec(inboxDrop, int64(id), int64(run)); err != nil {

@@ -194,8 +194,8 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return rows, err
 }
 
-// Statements that list runs. runColumns is their common beginning. It takes the workflow that the
-// run has now: a run that was moved to another definition has a row in the table `run_moved`.
+// Statements that list runs. runColumns is their common beginning. If a run was moved to another
+// definition, runColumns joins the workflow of this definition, which is in the table `run_moved`.
 const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
@@ -323,9 +323,10 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 type views struct{ *file }
 
 // stepSource lists a run's nodes, and then the changes of their states. It is one statement, so
-// nodes and changes are from the same moment. The nodes of the definition come first.
-// If the table `run_step` has another name for a node, the later name counts (storekit.FoldSteps).
-// The view `steps` shows the same to people, but it is slower: it decodes the changes in SQL.
+// nodes and changes are from the same moment. The nodes of the definition come first, and then the
+// nodes in the table `run_step`. If both have a name for a node, the name in `run_step` counts
+// (storekit.FoldSteps). The view `steps` shows the same to people, but it is slower, because it
+// decodes the changes in SQL.
 const stepSource = `
 SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1

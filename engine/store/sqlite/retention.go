@@ -27,10 +27,10 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 
 const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of their
-	// creation. For each run it says whether the run ended before the time ?3. If the workflow has
-	// its own retention, it says instead whether the run ended longer ago than this retention. The
-	// retention is that of the definition which the run has now: a run that was moved has a row in
-	// run_moved. ?4 is the present time.
+	// creation. For each run it says whether the run ended early enough to be removed. Usually this
+	// means: before the time ?3. If the workflow has its own retention, it means: longer ago than
+	// this retention. If a run was moved, the retention of its new definition counts; run_moved has
+	// a row for such a run. ?4 is the present time.
 	retainRuns = `
 SELECT r.run_id, r.created_at, coalesce(r.finished_at < coalesce(?4 - w.retention, ?3), 0)
 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`
@@ -38,8 +38,9 @@ FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON 
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
 	// retainStays reports whether a run must stay. There are four reasons: a message waits for the
-	// run; the compensation of the run has begun after retainRuns listed the run; the parent
-	// exists; or a reply waits for its sink, and was written after the time ?4.
+	// run; the run is open, or has not ended early enough; the parent exists; or a reply waits for
+	// its sink, and was written after the time ?4. The second reason is checked again, because the
+	// run may have changed after retainRuns listed it.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
@@ -49,9 +50,10 @@ SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey and retainGoal must run before retainName and retainRun, because they read the rows
-	// that retainName and retainRun delete. If the run still holds its key at the time ?3,
-	// retainGoal stores the name of the run, its state and the time of its end in the row of the
-	// key. Otherwise retainKey removes the row of the key.
+	// that retainName and retainRun delete. retainKey removes the row of the run's key. But the row
+	// stays if the run still holds the key at the time ?3, or if an open run waits for the key.
+	// Then retainGoal stores in the row the name of the removed run, its state and the time of its
+	// end.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
@@ -60,8 +62,9 @@ DELETE FROM context WHERE run_id = ?1
 	retainGoal = `
 UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
 WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
-	// retainGoals removes rows of unique keys from the table `context`: rows whose run was removed
-	// and does not hold the key any more at the time ?1, if no open run waits for the key.
+	// retainGoals removes rows of unique keys from the table `context`. It removes a row if the run
+	// of the row was removed, this run does not hold the key any more at the time ?1, and no open
+	// run waits for the key.
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
   SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1
@@ -186,9 +189,9 @@ func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (
 		}
 		return nil
 	})
-	// This is the last page if its last run was created at the time age.latest or later. A new run
-	// in the middle of a page does not count: the clocks of engines differ, so older runs may
-	// follow.
+	// This is the last page if its last run was created at the time age.latest or later. If only a
+	// run in the middle of the page was created then, older runs may follow, because the clocks of
+	// engines differ.
 	return p, n < limit || end, err
 }
 

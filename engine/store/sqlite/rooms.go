@@ -39,8 +39,8 @@ DELETE FROM place WHERE run_id IN (
 	placeAdd   = `INSERT INTO place (run_id, workflow, key, slots, rank, admitted) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	placeAdmit = `UPDATE place SET admitted = 1 WHERE run_id = ?1`
 
-	// placeLines returns each line. It jumps from line to line in the index, so it does not read
-	// all runs that wait.
+	// placeLines returns each line. It finds each line with one search in the index, so it does not
+	// read all runs that wait.
 	placeLines = `
 WITH RECURSIVE line (run_id, workflow, key) AS (
   SELECT * FROM (SELECT run_id, workflow, key FROM place WHERE admitted = 0 ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -74,10 +74,11 @@ UPDATE context SET run_id = next_run, scope = next_scope, retain = next_retain, 
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = ?1 AND key = ?2 AND next_run = ?3`
 	// keyOpen returns those of the runs ?1 and ?2 that are open and are not compensating.
 	keyOpen = `SELECT run_id FROM run WHERE run_id IN (?1, ?2) AND state < 10 AND state <> 5`
-	// keyNext returns the runs of the engine ?1 that wait for a unique key, if the run that took
-	// the key last has ended. For each of them, it also returns the run that took the key last, and
-	// whether that run still holds the key at the time ?3. If that run does not hold the key,
-	// keyNext leaves out a waiting run that also waits for a place, because placeNext returns it.
+	// keyNext returns the runs of the engine ?1 that wait for a unique key. The run that took the
+	// key last (the former run) must have ended. keyNext also returns the id of the former run, and
+	// whether the former run still holds the key at the time ?3. A waiting run may also wait for a
+	// place. keyNext leaves out such a run if the former run does not hold the key, because
+	// placeNext returns it.
 	keyNext = `
 SELECT c.next_run, c.run_id, coalesce(` + contextHeld + `, 0) FROM context c CROSS JOIN run w ON w.run_id = c.next_run LEFT JOIN run r ON r.run_id = c.run_id
 WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = ?1 AND coalesce(r.state, 10) >= 10
@@ -87,8 +88,10 @@ ORDER BY c.next_run LIMIT ?2`
 
 // A keyContext is the state of a unique key.
 type keyContext struct {
-	run, next  int64 // the run that took the key last; the open run that waits for the key, 0 = none
-	open, held bool  // whether the run in the field `run` is open; whether it holds the key
+	// The run that took the key last, and the open run that waits for the key; 0 = none.
+	run, next int64
+	// Whether the run in the field `run` is open, and whether it holds the key.
+	open, held bool
 }
 
 // keyContext reads the state of a unique key. The result `ok` is false if no run has had the key.

@@ -22,8 +22,8 @@ ON CONFLICT (run_id) DO UPDATE SET next = excluded.next, data = excluded.data`
 	snapshotRuns = `SELECT s.run_id FROM json_each(?1) e CROSS JOIN snapshot s ON s.run_id = e.value ORDER BY s.run_id`
 	// runLoadShort reads the head of a run, its snapshot, the last journal row that the snapshot
 	// covers (seq = next - 1), and all later rows. If there is no snapshot, it reads all rows. It
-	// is one statement, so that all are from the same moment. The snapshot is returned as a row
-	// with a negative seq, -next. So it is the first row of the result.
+	// is one statement, so that all are from the same moment. In the result, the row of the
+	// snapshot has the seq -next. This number is negative, so the row is the first one.
 	runLoadShort = `
 WITH short AS MATERIALIZED (SELECT next, data FROM snapshot WHERE run_id = ?1), part AS (
   SELECT -next AS seq, 0 AS at, data FROM short

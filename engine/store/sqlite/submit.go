@@ -97,9 +97,9 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 }
 
 // replaces decides whether a submission with t.Replaces may replace the run in `found`, which has
-// the name or the key. The submission may replace that run if that run is open and holds the key,
-// or if that run waits for the key. Then replaces sets `found` to zero, so that the run does not
-// refuse the submission. The result `free` is true if no run holds the key or waits for it.
+// the name or the key of the submission. It may replace an open run that holds the key, and a run
+// that waits for the key. Then replaces sets `found` to zero, so that the run does not refuse the
+// submission. The result `free` is true if no run holds the key and no run waits for the key.
 func (x *landing) replaces(t *store.Transition, found *store.Submitted) (free bool, err error) {
 	if t.Replaces == nil || found.Run == t.Run || found.Exists && found.Name == t.Names.Name && t.Names.Name != "" {
 		return false, nil
@@ -211,9 +211,9 @@ const (
 	heirAdd = `INSERT INTO heir (run_id, heir) VALUES (?1, ?2) ON CONFLICT (run_id) DO NOTHING`
 )
 
-// landHeir submits a run that takes over the results of an ended run. If another run has these
-// results already, or the ended run does not exist, the outcome is an error. But if the submission
-// has the name of an existing run, or a key that a run holds, the outcome is that run.
+// landHeir submits a run that takes over the results of an ended run. The outcome is an error if
+// another run has taken over these results, or if the ended run does not exist. But if an existing
+// run has the name of the submission, or holds its key, this existing run is the outcome.
 func (x *landing) landHeir(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.mayInherit(t)
 	if err != nil {

@@ -90,8 +90,8 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 }
 
 // writeUnowned does the same as the method `write`, but also works in a store that was opened with
-// Options.Beside and so does not have the lock. In such a store it opens a connection and closes
-// it afterwards.
+// Options.Beside. Such a store does not have the lock. In such a store, writeUnowned opens a
+// connection, and closes this connection afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,8 +41,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// watch sends a hint to all listeners when another process has written to the file, until ctx
-// ends. The parameter `last` is the version of the file that the caller has seen.
+// watch runs until ctx ends. When another process has written to the file, watch sends a hint to
+// all listeners. The parameter `last` is the version of the file that the caller has seen.
 func (s *waker) watch(ctx context.Context, last int64) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()

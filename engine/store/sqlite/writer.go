@@ -251,9 +251,9 @@ func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 	return x.land(t)
 }
 
-// landLimited writes a transition that has a Room or admits its run. If no place is free, the
-// outcome is naming.ErrFull. But if a submission has the name of an existing run, or a key that a
-// run holds, the outcome is that run.
+// landLimited writes a transition that has a Room or admits its run. If no place is free, or the
+// unique key for which the run waits is not free, the outcome is naming.ErrFull. But if an existing
+// run has the name of the submission, or holds its key, this existing run is the outcome.
 func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.room(t)
 	if err != nil {
@@ -322,8 +322,8 @@ const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
-	// journalNext inserts a journal row that does not change the run's row. Most journal rows
-	// do not change it.
+	// journalNext inserts the journal row of a transition that does not change the run's own row.
+	// Most transitions are like this.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
 	// journalTakeBack removes a journal row that was just inserted, because retention has
@@ -350,9 +350,9 @@ const mostSteps = 4 * storekit.StepRowSize
 // append writes one transition: the journal row and, if that row is new, the changes of the
 // run's own row. It reports whether the journal then has this row with the token of this batch.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	// The changes of the steps, as an argument of a statement. If they are small, the variable
-	// `steps` holds them, for the journal row; otherwise `wide` holds them, for the table named
-	// wide. nil = NULL.
+	// The changes of the steps, as an argument of a statement. Small changes are in the variable
+	// `steps`, which goes into the journal row. Large changes are in the variable `wide`, which
+	// goes into the table named wide. nil = NULL.
 	var steps, wide any
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
@@ -394,8 +394,8 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 
 const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
-// hasNewMessages reports whether more messages wait for the run than t.Heard allows. It returns false
-// if t.Heard is nil.
+// hasNewMessages reports whether more messages wait for the run than t.Heard allows. It returns
+// false if t.Heard is nil.
 func (x *landing) hasNewMessages(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil

@@ -119,7 +119,7 @@ func readSettings(ctx context.Context, conn *sql.Conn, names []string) ([]string
 	return out, rows.Err()
 }
 
-// A checkRun is one check that is running. It is not the checkRun of a workflow.
+// A checkRun is one check that is running. It is not a run of a workflow.
 type checkRun struct {
 	conn  *sql.Conn
 	check *admission.Check
@@ -228,8 +228,9 @@ func (x *checkRun) prepare(ctx context.Context, query string, params []*string) 
 	return stmt, args, nil
 }
 
-// failed returns the error for a statement that the database has refused. If the database itself
-// does not work, failed returns the error unchanged.
+// failed returns the error for a failed statement of the check. If the reason is the statement or a
+// lock, this is an *admission.Error. If the database itself does not work, failed returns the
+// parameter `err` unchanged.
 func (x *checkRun) failed(err error) error {
 	var e *pq.Error
 	if !errors.As(err, &e) || len(e.Code) != 5 {
@@ -346,8 +347,8 @@ func (c counts) since(before counts) []string {
 }
 
 // bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the
-// SELECT has locked. If this is only one table, the UPDATE must change at least as many rows as the
-// SELECT has returned.
+// SELECT has locked. If the SELECT has locked rows of only one table, the UPDATE must change at
+// least as many rows as the SELECT has returned.
 func (x *checkRun) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
 	stmt, args, err := x.prepare(ctx, x.check.Bump, x.check.BumpArgs)
 	if err != nil {

@@ -42,7 +42,8 @@ WHERE firing_id = $1 AND version = $2 AND state = 'open'`
 	firingCancel    = `
 UPDATE engine.firing SET state = 'cancelled', ended_at = pg_catalog.clock_timestamp(), error = $2, version = version + 1 WHERE firing_id = $1 AND state = 'open'`
 
-	// firingLock lets only one transaction at a time open firings of a workflow.
+	// firingLock locks a published workflow, so that only one transaction at a time can create
+	// firings for the schedules of this workflow.
 	firingLock = `SELECT FROM engine.published WHERE workflow = $1 FOR UPDATE`
 	firingFrom = `SELECT max(to_at) FROM engine.firing WHERE workflow = $1 AND schedule = $2 AND to_at <= $3 AND tick <> $3`
 	firingOver = `SELECT pg_catalog.count(*) FROM engine.firing WHERE workflow = $1 AND schedule = $2 AND to_at > $3 AND from_at < $3`
@@ -130,7 +131,8 @@ func (s *Store) Rows(ctx context.Context, q firings.Query) (list []firings.Row, 
 	return list, s.wrapped("read rows of a selection", explained(err))
 }
 
-// Fire creates a firing. If f.Event is not set, Fire may open a cancelled firing again instead.
+// Fire creates a firing. If f.Event is empty, and the same firing exists already but was cancelled,
+// Fire opens that firing again.
 func (s *Store) Fire(ctx context.Context, f firings.Firing, windowed bool) (added bool, err error) {
 	args := string(f.Args)
 	if args == "" {

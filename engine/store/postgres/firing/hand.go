@@ -31,8 +31,8 @@ func (p *page) add(other page) {
 	p.keys = append(p.keys, other.keys...)
 }
 
-// Hand reads the next page of a firing, calls the function `hand`, which starts the runs of the
-// page, and stores the progress.
+// Hand reads the next page of a firing and stores the progress. In between, it calls the function
+// `hand`, which starts the runs of the page.
 func (s *Store) Hand(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (moved bool, err error) {
 	do := func(read func(func(tx *sql.Tx) error) error, tx *sql.Tx) error {
 		var p page
@@ -57,8 +57,8 @@ func (s *Store) Hand(ctx context.Context, f *firings.Firing, q firings.Query, ha
 		return err
 	}
 	if q.Lock {
-		// The rows stay locked until their progress is stored, so one transaction reads the rows
-		// and stores the progress.
+		// The rows must stay locked until their progress is stored. So a single transaction reads
+		// the rows and stores the progress.
 		err = s.inside(ctx, true, func(tx *sql.Tx) error {
 			return do(func(use func(*sql.Tx) error) error { return use(tx) }, tx)
 		})
@@ -191,9 +191,9 @@ func (s *Store) between(ctx context.Context, firing int64, q firings.Query, afte
 	}
 }
 
-// conclude changes f to the progress that the firing has after the page p. At the end of the firing
-// it also counts the rows that are in no page: rows without a key, and rows that were locked until
-// the end.
+// conclude stores in f the progress of the firing after the page p. At the end of the firing it
+// also counts the rows that are in no page: rows without a key, and rows that were locked until the
+// end.
 func (s *Store) conclude(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, p *page) error {
 	f.Version++
 	f.Error = ""

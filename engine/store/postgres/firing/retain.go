@@ -8,12 +8,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// firingRetain examines the next ended firings, and removes the old ones that nothing needs any
+// firingRetain examines the next ended firings, and removes those that are old and not needed any
 // more. A firing stays while one of its runs exists: without the firing, its rows could start runs
 // again. The ids of runs are in the order of time (naming.FirstRunOf). So the statement looks only
-// at runs that were submitted while the firing was open, and 1 minute before and after, because the
-// clocks of engines differ a little. The firing with the last interval of a schedule stays, because
-// the next interval begins where the last one ends.
+// for runs with ids from 1 minute before the start of the firing to 1 minute after its end. The
+// minute is needed, because the clocks of engines differ a little. The firing with the last
+// interval of a schedule stays, because the next interval begins at the end of the last one.
 const firingRetain = `
 WITH old AS MATERIALIZED (
   SELECT f.firing_id, f.runs, GREATEST(0, extract(epoch FROM f.opened_at - interval '1 minute' - $4::timestamptz) * 1000)::int8 << 22 AS least,

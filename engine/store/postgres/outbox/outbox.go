@@ -114,7 +114,7 @@ func (b *Box) Take(ctx context.Context, sink string, limit int) ([]replies.Reply
 	return b.list(ctx, "take replies", replyTake, sink, limit)
 }
 
-// Waiting returns replies for the sink that are not done.
+// Waiting returns those replies for the sink that are not marked as done.
 func (b *Box) Waiting(ctx context.Context, sink string, limit int) ([]replies.Reply, error) {
 	return b.list(ctx, "list replies", replyWaiting, sink, limit)
 }
