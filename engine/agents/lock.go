@@ -86,9 +86,11 @@ func (c *Catalog) overridden(name string) bool {
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
 // file. It keeps the version of an agent in the old lock file if this version still meets the
-// constraint and the parameter `upgrade` is false. For a version that it keeps, the binary with the
-// old checksum must be installed. In all other cases, Lock takes the binary that Find would choose.
-// But unlike Find, it also takes a binary that no lock file names.
+// constraint, the source of the agent has not changed, and the parameter `upgrade` is false. For a
+// version that it keeps, a binary with the old checksum must be installed or in the source. In all
+// other cases, Lock takes the binary that Find would choose, or for an agent with a source, the
+// newest binary in the source that meets the constraint. Unlike Find, it also takes a binary that
+// no lock file names.
 //
 // Lock keeps the hashes for other platforms, unless the version or the hash for this platform has
 // changed. For an agent with an override, it keeps the old entry. It drops the entries of agents

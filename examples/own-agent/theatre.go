@@ -66,8 +66,8 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
-	// Between the first check and now, another process may have called Release with this key. At
-	// that time this call had not taken the seat yet, so Release freed no seat.
+	// After the first check and before this call took the seat, another process may have called
+	// Release with this key. In this case Release freed no seat.
 	if t.isReleased(id) {
 		if err := t.giveUp(id); err != nil {
 			return "", err
