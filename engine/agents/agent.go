@@ -51,10 +51,11 @@ func (e *downError) Unwrap() error { return e.err }
 // ready. After the last process has ended, check returns an error.
 const startTries = 5
 
-// check returns an error if the agent cannot be called. If no process is ready, check starts
-// one, without the pause after failed starts. A process may end during its start for a reason
-// outside of the agent: a person killed it, or the machine had no memory left. Then check
-// starts another process at once, up to startTries.
+// check returns an error if the agent cannot be called. If no process is ready, check starts one,
+// even during the pause after a failed start. If only the limit of processes prevents the start,
+// check returns nil. A process may end during its start for a reason outside of the agent: a person
+// killed it, or the machine had no memory left. Then check starts another process at once, up to
+// startTries.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)

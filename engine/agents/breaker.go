@@ -194,8 +194,8 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 
 // verdict returns an error that says what a call shows about its agent: nil = the agent works;
 // errBroken = the agent does not work; errExcluded = the call does not show whether the agent
-// works. For example, verdict returns errExcluded for a failure with a code that the agent itself
-// declares.
+// works. For example, verdict returns errExcluded for a definite failure, except with the codes
+// unavailable and rate_limited.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {

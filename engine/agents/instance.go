@@ -265,9 +265,9 @@ const (
 )
 
 // watch returns when the process has ended or should end. Until then it asks the process for signs
-// of life. If a sign is missing, the process gets no more calls and another process replaces it.
-// After deadAfter missing signs in a row, watch kills the process. watch also ends the process if
-// the agent has had no call for Options.IdleAfter.
+// of life. If a sign is missing, the process gets no more calls, and the instance starts another
+// process instead. After deadAfter missing signs in a row, watch kills the process. If the agent
+// has had no call for Options.IdleAfter, watch ends the process.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)

@@ -90,7 +90,7 @@ type link struct {
 	events   int           // number of events in the queue
 	space    chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
-	yielding bool          // true = a goroutine pauses in the method `flush`, and will send the queue after the pause
+	yielding bool          // a goroutine pauses in the method `flush`, and sends the queue after the pause
 	over     bool          // nothing may be sent any more
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 

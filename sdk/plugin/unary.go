@@ -72,8 +72,7 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 }
 
 // cause returns the error that says why the stream ended. It returns errSilence if complete-by has
-// passed; else the error of ctx if ctx has ended; else an error about the end of the process if the
-// process has ended; else err.
+// passed; else the error of ctx if ctx has ended; else the result of the method Process.explain.
 func (c *call) cause(ctx context.Context, err error) error {
 	if c.expired.Load() || c.late(time.Now()) {
 		return errSilence

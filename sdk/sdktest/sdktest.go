@@ -150,7 +150,7 @@ type inProcess struct {
 
 	mu      sync.Mutex // protects the fields below
 	running int
-	idle    chan struct{} // closed when the field `running` becomes 0; nil = no function was called yet
+	idle    chan struct{} // closed when `running` becomes 0; nil = no function was called yet
 }
 
 var _ Target = (*inProcess)(nil)
@@ -206,7 +206,7 @@ func (p *inProcess) stopped(limit time.Duration) bool {
 
 // harness holds the state of one call of Check.
 type harness struct {
-	ctx    context.Context //nolint:containedctx // a harness exists only during one call of Check, so it may hold the context
+	ctx    context.Context //nolint:containedctx // a harness exists only during one call of Check
 	target Target
 	schema schema.Schema
 	prefix string

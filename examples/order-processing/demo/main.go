@@ -42,7 +42,7 @@ func main() {
 // A demo holds the processes of the demo and its first error. After an error its methods do
 // nothing.
 type demo struct {
-	ctx              context.Context //nolint:containedctx // the demo runs only once, so the struct may hold the context
+	ctx              context.Context //nolint:containedctx // the demo runs only once
 	out              io.Writer
 	bin, module, dsn string
 	dir              string // logs and files of the demo; removed at the end
