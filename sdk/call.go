@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// maxNote is the largest size of a heartbeat's note, in bytes. maxMessage is the largest
-// size of an error text, in bytes.
+// maxNote is the largest size of the note of a heartbeat, in bytes. maxMessage is the largest size
+// of an error text, in bytes.
 const (
 	maxNote    = 1 << 10
 	maxMessage = 4 << 10
@@ -108,8 +108,8 @@ func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// An emitter passes the events of a call to the host. It drops events after a call of its
-// method `close`, and after the time in its field `until`.
+// An emitter passes the events of a call to the host. After a call of the method `close`, and after
+// the time in the field `until`, it drops all events.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 )
 
-// A callLog is the slog.Handler of a call's logger. It adds the attributes run, step and
-// attempt to each line. It does so only when the action logs a line, because most calls log
-// nothing.
+// A callLog is the slog.Handler of a call's logger. It adds the attributes run, step and attempt to
+// each line. To save time, it prepares these attributes only when the action logs a line, because
+// most calls log nothing.
 type callLog struct {
 	base slog.Handler
 	run  string

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// If a cut divides a value, Excerpt also removes the bytes of the value that are before the cut.
-// It does not remove fewer than minKnown bytes, because such a short text occurs everywhere. It
-// removes at most maxKnown bytes, because a longer value is data and not a secret. Without
-// maxKnown, the excerpt could be empty if a program prints its whole input.
+// If a cut divides a value, Excerpt also removes the bytes of this value that are before the cut.
+// If these are fewer than minKnown bytes, it does not remove them, because such a short text occurs
+// everywhere. It removes at most maxKnown bytes, because a longer value is data and not a secret.
+// Without maxKnown, the excerpt of a text that contains the whole input could be empty.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
@@ -45,10 +45,10 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest returns how many bytes next to a cut the caller must remove, because they belong to a
-// value that the cut divides. It returns 0 if they are fewer than minKnown. The parameter `most`
-// is the number of bytes that the caller has kept. The function `part` returns the l kept bytes
-// next to the cut, and the first byte on the other side of the cut.
+// longest returns how many of the kept bytes the caller must remove, because they belong to a value
+// that the cut divides. If these are fewer than minKnown bytes, it returns 0. The parameter `most`
+// is the number of bytes that the caller has kept. The function `part` returns a piece of the text
+// around the cut: the l kept bytes that are nearest to the cut, and one byte that was cut off.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {

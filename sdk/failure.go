@@ -65,7 +65,8 @@ func Code(err, target error, code string) error {
 	if err == nil || !errors.Is(err, target) {
 		return err
 	}
-	if _, ok := err.(*Failure); ok { //nolint:errorlint // only the outermost error counts
+	// Look only at err itself, not at the errors inside of err.
+	if _, ok := err.(*Failure); ok { //nolint:errorlint
 		return err
 	}
 	return &Failure{Code: code, Err: err}
@@ -103,9 +104,10 @@ func (u *unknownError) retryAfter() time.Duration {
 func (u *unknownError) Unwrap() error { return u.err }
 
 // classify returns the error inside of err that decides the outcome: the outermost *Failure or
-// *unknownError. If joined errors contain an *unknownError, classify returns it, because only a
-// *Failure guarantees that nothing was done. If they contain none, classify returns the first
-// *Failure. If err contains neither an *unknownError nor a *Failure, both results are nil.
+// *unknownError. If err joins several errors, and one of them contains an *unknownError, classify
+// returns this *unknownError: then it is not certain that nothing was done. If none of them
+// contains an *unknownError, classify returns the first *Failure. If err contains neither an
+// *unknownError nor a *Failure, both results are nil.
 func classify(err error) (*Failure, *unknownError) {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // the loop unwraps the errors itself

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Run calls an action like Invoke, but the action's function runs in the goroutine of the
-// caller. Run is for a host that uses a goroutine for each call anyway. The caller must
-// limit ctx to the duration that Request.TimeLeft returns.
+// Run calls an action as Invoke does, but runs the action's function in the goroutine of the
+// caller. Run is for a host that uses a goroutine for each call anyway. The context that the caller
+// passes must end after the duration that Request.TimeLeft returns.
 //
 // Run calls the function `answer` once with the reply, in this goroutine. If the time of the call
 // is over, Run does not call `answer` (S28). Run returns when the action's function has returned,
-// even after complete-by. If the action's function ends its goroutine with runtime.Goexit, Run
-// does not return, but it still calls `answer` and InvokeOptions.Ended.
+// even after complete-by. If the action's function ends its goroutine with runtime.Goexit, Run does
+// not return, but it still calls `answer` and InvokeOptions.Ended.
 func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer func(Reply)) {
 	defer o.ended()
 	start := time.Now()

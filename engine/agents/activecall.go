@@ -285,8 +285,9 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.land(reply, err)
 }
 
-// again gives the call to another process. This is safe because the former process has
-// certainly not received the call. again returns false if the call has ended meanwhile.
+// again gives the call to another process and returns true. This is safe because the former process
+// has certainly not received the call. If the call has ended meanwhile, the method `again` does
+// nothing and returns false.
 func (f *activeCall) again() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -380,10 +381,10 @@ func (f *activeCall) progress(ev sdk.Event) {
 	}
 }
 
-// expires records that the process did not answer a call in time. If this happened many times in a
-// row while another process of the agent answered, the remote service is not the reason (S69). Then
-// this method replaces the process. The result is how long the engine waits for a late reply; 0 =
-// not at all.
+// expires records that the process did not answer a call in time. It returns how long the engine
+// waits for a late reply; 0 = not at all. If the process did not answer many calls in a row, and
+// another process of the agent answered meanwhile, the remote service is not the reason (S69). Then
+// expires replaces the process.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()

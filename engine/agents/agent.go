@@ -51,10 +51,11 @@ func (e *downError) Unwrap() error { return e.err }
 // ready. After the last process has ended, check returns an error.
 const startTries = 5
 
-// check returns an error if the agent cannot be called. If no process is ready, check starts
-// one, without the pause after failed starts. A process may end during its start for a reason
-// outside of the agent: a person killed it, or the machine had no memory left. Then check
-// starts another process at once, up to startTries.
+// check returns an error if the agent cannot be called. If no process is ready, check starts one,
+// even during the pause after a failed start. If only the limit of processes prevents the start,
+// check returns nil. A process may end during its start for a reason outside of the agent: a person
+// killed it, or the machine had no memory left. Then check starts another process at once, up to
+// startTries.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)
@@ -68,7 +69,9 @@ func (a *agent) check(ctx context.Context) error {
 		case !errors.As(err, &down):
 			return err
 		case errors.As(down.err, new(*crowdedError)):
-			return nil // only the limit of processes prevents the start, and not the agent
+			// The limit of processes prevents the start, so this error says nothing about the
+			// agent.
+			return nil
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}
@@ -81,10 +84,11 @@ func diedAtStart(err error) bool {
 	return errors.As(err, &start) && start.Reason == plugin.ReasonExited
 }
 
-// readyLocked starts the processes of the agent that are missing. It does not wait for them, and
-// returns the ready process with the fewest calls. It counts one more call for that process. It
-// returns nil if no process is ready, and errClosed if the pool is closed. If the parameter
-// `atOnce` is true, it may also start a process during the pause after a failed start.
+// readyLocked starts the processes of the agent that are missing, and does not wait until they are
+// ready. It returns the process with the fewest calls among the processes that are ready now, and
+// counts one more call for that process. It returns nil if no process is ready, and errClosed if
+// the pool is closed. If the parameter `atOnce` is true, readyLocked starts processes even during
+// the pause after a failed start.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
@@ -100,7 +104,7 @@ func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 }
 
 // acquire waits until a process is ready, counts one more call for this process and returns it. If
-// the parameter `atOnce` is true, acquire may also start a process during the pause after a failed
+// the parameter `atOnce` is true, acquire starts processes even during the pause after a failed
 // start. The error is a *downError, the error of ctx, or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {

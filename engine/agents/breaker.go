@@ -161,7 +161,8 @@ func (b *breaker) state() Circuit {
 // the result `until` is the time of the next probe; otherwise `until` is zero.
 func (b *breaker) allowed() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
-		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
+		// The circuit is closed. It can open only when a call ends.
+		return 0, time.Time{}, false
 	}
 	switch b.state() {
 	case CircuitOpen:
@@ -175,8 +176,8 @@ func (b *breaker) allowed() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// allow asks the breaker whether a call may be made. If so, the result `done` is a function that
-// the caller must call with the verdict. Otherwise err is a *Deferred.
+// allow asks the breaker whether a call may be made. If the call may be made, the result `done` is
+// a function to which the caller must pass the verdict on the call. If not, err is a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
 	b.report()
@@ -191,9 +192,10 @@ func (b *breaker) allow() (done func(verdict error), err error) {
 	return nil, &invoke.Deferred{Until: b.until, Why: "circuit open"}
 }
 
-// verdict returns what a call shows about its agent: nil = the agent works; errBroken = the
-// agent does not work; errExcluded = the call does not show whether the agent works. For
-// example, a failure with a code of the agent's own does not show it.
+// verdict returns an error that says what a call shows about its agent: nil = the agent works;
+// errBroken = the agent does not work; errExcluded = the call does not show whether the agent
+// works. For example, verdict returns errExcluded for a definite failure, except with the codes
+// unavailable and rate_limited.
 func verdict(reply sdk.Reply, err error, completeBy time.Time) error {
 	var deferred *invoke.Deferred
 	switch {

@@ -20,8 +20,8 @@ type knownCall struct {
 	scrub   func(string) string // removes the call's secrets from a text; nil = the call has no secrets
 	secrets []string            // secrets that the function `scrub` removes
 	process int64               // number of the process that had the call
-	// A printed line that arrives until this time may belong to the call. zero = there is no such
-	// limit: every line that arrives later may belong to the call.
+	// The latest time at which a printed line of the call may arrive. zero = there is no latest
+	// time.
 	last time.Time
 }
 
@@ -63,8 +63,8 @@ type callBook struct {
 	recent recentSecrets          // secrets of calls that ended in the last minute
 }
 
-// page returns the index in callBook.pages for a call with this tag. It hashes only the last
-// 6 bytes of the run and step names, because names differ mostly there.
+// page returns the index in callBook.pages for a call with this tag. It hashes only the last 6
+// bytes of the run's id and of the step's name, because most ids and names differ in these bytes.
 func (t *callTag) page() int {
 	h := uint(t.attempt)
 	for _, name := range [...]string{t.run, t.step} {
@@ -134,7 +134,8 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 			return f.run, f.scrub, true
 		}
 	}
-	for i := range b.ended { // the latest call first
+	// Begin with the call that ended last.
+	for i := range b.ended {
 		k := &b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
 		if k.tag == tag && k.tag != (callTag{}) {
 			return k.run, k.scrub, true
@@ -143,11 +144,12 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 	return 0, nil, false
 }
 
-// printedDuring returns the calls during which this process may have printed a line. It returns
-// at most one call for each run, and calls for at most maxPrinted runs. Calls in progress come
-// first. If a run has several possible calls, the returned call names no step. The function `scrub`
-// removes three kinds of secrets from the line: the given secrets, those of all possible calls, and
-// those of calls that ended in the last minute.
+// printedDuring returns the calls during which this process may have printed a line: first calls in
+// progress, and then calls that have ended. It returns at most one call for each run, and calls for
+// at most maxPrinted runs. If the line may belong to several calls of one run, the returned call of
+// this run names no step. The result `scrub` is a function that removes three kinds of secrets from
+// the line: the given secrets, those of all calls to which the line may belong, and those of calls
+// that ended in the last minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {
@@ -181,7 +183,8 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			}
 		}
 	}
-	for i := range b.ended { // the latest call first
+	// Begin with the call that ended last.
+	for i := range b.ended {
 		k := b.ended[(b.oldest+2*maxEnded-1-i)%maxEnded]
 		if k.process == process && (k.last.IsZero() || !now.After(k.last)) {
 			note(k)

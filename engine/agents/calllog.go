@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// tagged is the slog.Handler for the log of an agent. If the handler knows the call that a line
-// belongs to, it removes the call's secrets from the line, and passes the line also to the function
-// `sink`. This function stores the line in the log of the call's run.
+// tagged is the slog.Handler for the log of an agent. If the handler knows the call to which a line
+// belongs, it removes the secrets of the call from the line. Then it passes the line to the logger,
+// and to the function `sink`, which stores the line in the log of the call's run.
 type tagged struct {
 	next    slog.Handler        // handler of the logger
 	book    *callBook           // calls of the agent
@@ -29,8 +29,8 @@ func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
-// Handle removes the secrets from a line and passes the line to the logger. If the call of the
-// line is known, Handle also passes the line to the function `sink`.
+// Handle removes the secrets from a line and passes the line to the logger. If the call of the line
+// is known and belongs to a run, Handle also passes the line to the function `sink`.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -147,9 +147,10 @@ func levelName(l slog.Level) string {
 	return "error"
 }
 
-// handlePrinted handles a printed line that does not name its call, such as the text of a
-// panic. It passes the line to the logger. It also passes the line to the function `sink`, once for
-// each run that the line may belong to: people look for the line in the log of the run.
+// handlePrinted handles a printed line that does not name its call, such as the text of a panic. It
+// passes the line to the logger. If there is a sink, it also passes the line to the function
+// `sink`, once for each run to which the line may belong, because people look for the line in the
+// log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)
 	rec = scrubbed(rec, scrub)

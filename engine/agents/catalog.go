@@ -125,12 +125,12 @@ func (c *Catalog) all() ([]Found, error) {
 	return found, err
 }
 
-// Find returns the binary to use for an agent. It takes the first directory that has a version
-// which meets the constraint, and there the newest such version. A constraint looks like "~> 1.2";
-// "" = any version. An override (a binary from dev_overrides) meets every constraint. Find ignores
-// a file in the module's own directory if the lock file does not name the file: Find does not run
-// the file, not even for its description. The error is a *NotFoundError, *VersionError,
-// *UnlockedError, or a *plugin.StartError about the binary.
+// Find returns the binary to use for an agent. It takes the first directory that contains a version
+// which meets the constraint, and returns the newest such version of this directory. A constraint
+// looks like "~> 1.2"; "" = any version. An override (a binary from dev_overrides) meets every
+// constraint. If the lock file does not name a file in the module's own directory, Find ignores
+// this file and does not run it, not even for its description. The error is a *NotFoundError,
+// *VersionError, *UnlockedError, or a *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
@@ -182,23 +182,25 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	return Binary{}, c.notFound(name, "")
 }
 
-// Exact returns the binary with the version and the checksum that a definition names. An empty
-// version or checksum matches every file. An override is accepted with any version and checksum.
-// Except for an override, Exact runs no file whose checksum does not match. If no checksum matches,
-// but a file may be another build of this version, Exact returns a *ChecksumError.
+// Exact returns the binary with the version and the checksum that a definition names. If the
+// version or the checksum is "", it is not compared. An override is accepted with any version and
+// checksum. Except for an override, Exact runs no file whose checksum does not match. If no
+// checksum matches, but a file may be another build of this version, Exact returns a
+// *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
 
-// Present does the checks of Exact and returns only the error. It does not run a file in the
-// module's own directory if the lock file does not name the file. For such a file it cannot
-// find all errors.
+// Present does the checks of Exact and returns only the error. If the lock file does not name a
+// file in the module's own directory, Present does not run this file, so it cannot find all errors
+// of the file.
 func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error {
 	_, err := c.exact(ctx, name, ver, checksum, func(ctx context.Context, f Found) (Binary, error) {
 		if c.trusts(f) {
 			return c.Describe(ctx, f)
 		}
-		return Binary{Found: f, Checksum: checksum}, nil // the path contains the version, so the file need not run
+		// The path contains the version, so the engine need not run the file.
+		return Binary{Found: f, Checksum: checksum}, nil
 	})
 	return err
 }

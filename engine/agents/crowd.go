@@ -15,8 +15,8 @@ func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes already, and this is its limit", e.most)
 }
 
-// crowdedPause is how long an instance waits if the largest allowed number of processes runs. Then
-// it may try again to start its process.
+// crowdedPause is how long an instance waits before it tries again to start its process, if it
+// could not start the process because the largest allowed number of processes was running.
 const crowdedPause = time.Second
 
 // wantProcess starts the method `endIdle` in the background if an agent waits until it may start a
@@ -27,8 +27,9 @@ func (p *Pool) wantProcess() {
 	}
 }
 
-// endIdle ends the processes of one agent, so that other agents may start processes. It chooses
-// the agent that has had no call for the longest time. It does nothing if all agents have calls.
+// endIdle ends the processes of one agent that has no call and no reserved slot, so that other
+// agents may start processes. If there are several such agents, it chooses the one that has had no
+// call for the longest time. If there is none, it does nothing.
 func (p *Pool) endIdle() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -134,8 +135,9 @@ func (a *agent) release(n int) {
 }
 
 // freed is called after a call or a reservation has ended. It notifies the runs that wait for a
-// slot. If no limit applies (max_concurrency, breaker), no run waits, and freed notifies none. If
-// an agent waits until it may start a process, freed also starts endIdle.
+// slot, if a slot is free. Without max_concurrency and with a closed circuit, no run waits for a
+// slot, so freed notifies no run. If an agent waits until it may start a process, freed also starts
+// endIdle.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()

@@ -219,8 +219,9 @@ func (p searchDir) misplaced(name string) []Misplaced {
 	return list
 }
 
-// overrides lists the binaries in the user's dev_overrides. A binary that does not exist is listed,
-// too, and its start fails. If it were left out, a binary that the user did not mean would run.
+// overrides lists the binaries in the user's dev_overrides. It also lists a binary that does not
+// exist. The start of such a binary fails. If overrides left it out, the engine would run a binary
+// that the user did not intend.
 func overrides(m map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(m) {
@@ -287,8 +288,8 @@ func isDir(path string) bool {
 }
 
 // DefaultSearch returns the directories and overrides that do not depend on a module or on flags.
-// Some of them are named in the environment and in the user's configuration file. The others are
-// the user's data directory and the directory of the engine's binary. The caller adds the
+// These are the directories in ENGINE_PLUGIN_DIR, the overrides in the user's configuration file,
+// the user's data directory, and the directory of the engine's binary. The caller adds the
 // directories of flags and of the module. The diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
@@ -352,10 +353,10 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's base directories; "" = not known. On Windows, the environment
-// variable with the name in the parameter `windows` holds the directory. On other systems, the
-// variable with the name in the parameter `xdg` holds it. If that variable holds no absolute path,
-// the directory is the home directory joined with the parameter `below`.
+// userBase returns one of the user's base directories; "" = not known. On Windows, it returns the
+// value of an environment variable, whose name is the parameter `windows`. On other systems, it
+// returns the value of the environment variable whose name is the parameter `xdg`. If this value is
+// no absolute path, it returns the path `below` in the home directory.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)

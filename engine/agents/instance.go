@@ -97,10 +97,10 @@ func (i *instance) ended(l *life, why error) {
 	a.pool.run(func() { i.announce(pause) })
 }
 
-// vacateLocked records that the instance has no process for calls any more. The
-// parameter `born` is the time at which the former process started; zero = the start failed.
-// vacateLocked returns the pause before the next start of a process. The pause is 0 if the former
-// process ran for Options.Stable or longer.
+// vacateLocked records that the instance has no process for calls any more. It returns the pause
+// before the next start of a process. The parameter `born` is the time at which the former process
+// became ready for calls; zero = the start failed. If the former process was ready for
+// Options.Stable or longer, the pause is 0.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	opts := i.agent.pool.opts
 	now := time.Now()
@@ -168,8 +168,8 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
 		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
-		// This grace is practically without end, because the pool itself decides how long it waits
-		// for a cancelled call.
+		// The pool itself decides how long it waits for a cancelled call. So this limit must be so
+		// long that it never ends the wait.
 		CancelGrace: 1 << 62,
 	})
 	if err != nil {
@@ -258,16 +258,16 @@ const (
 	// maxOld is how many replaced processes of one instance may still finish their calls. If
 	// there are more, the oldest replaced process is killed.
 	maxOld = 2
-	// listenFor is how long the pool waits for a late reply after complete-by. maxListening is
-	// the largest number of calls of one process for which it waits at the same time.
+	// listenFor is how long the pool waits for a late reply after complete-by. maxListening is the
+	// largest number of calls of one process that may wait for a late reply at the same time.
 	listenFor    = 30 * time.Second
 	maxListening = 100
 )
 
 // watch returns when the process has ended or should end. Until then it asks the process for signs
-// of life. If a sign is missing, the process gets no more calls and another process replaces it.
-// After deadAfter missing signs in a row, watch kills the process. watch also ends the process if
-// the agent has had no call for Options.IdleAfter.
+// of life. If a sign is missing, the process gets no more calls, and the instance starts another
+// process instead. After deadAfter missing signs in a row, watch kills the process. If the agent
+// has had no call for Options.IdleAfter, watch ends the process.
 func (l *life) watch(ctx context.Context) {
 	opts := l.instance.agent.pool.opts
 	pings := time.NewTicker(opts.PingInterval)
@@ -325,8 +325,9 @@ func (l *life) ping(ctx context.Context) bool {
 	return false
 }
 
-// drain stops giving calls to the process, and starts another process in its place. The
-// parameter `why` is a text for people that says the reason.
+// drain stops giving calls to the process, so that the instance can start another process, at once
+// or after a pause. If the instance has more than maxOld replaced processes, drain kills the oldest
+// one. The parameter `why` says the reason, for people.
 func (l *life) drain(why string) {
 	i, a := l.instance, l.instance.agent
 	a.mu.Lock()

@@ -85,10 +85,12 @@ func (c *Catalog) overridden(name string) bool {
 }
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
-// file. If the old lock file has a version of an agent that still meets the constraint, and the
-// parameter `upgrade` is false, Lock keeps this version. Then the binary with the old checksum must
-// be installed. If there is no such version, or if `upgrade` is true, Lock takes the binary that
-// Find would choose. But unlike Find, it also takes a binary that no lock file names.
+// file. It keeps the version of an agent in the old lock file if this version still meets the
+// constraint, the source of the agent has not changed, and the parameter `upgrade` is false. For a
+// version that it keeps, a binary with the old checksum must be installed or in the source. In all
+// other cases, Lock takes the binary that Find would choose, or for an agent with a source, the
+// newest binary in the source that meets the constraint. Unlike Find, it also takes a binary that
+// no lock file names.
 //
 // Lock keeps the hashes for other platforms, unless the version or the hash for this platform has
 // changed. For an agent with an override, it keeps the old entry. It drops the entries of agents

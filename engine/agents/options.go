@@ -59,17 +59,18 @@ type Options struct {
 	// another process replaces it: the slow process gets no more calls, and ends after its present
 	// calls. If four signs of life in a row are missing, the process is killed. 0 = 10 s.
 	PingTimeout time.Duration
-	// SlowAfter is a number of calls. If a process has not answered so many calls in a row in time,
-	// and another process of the agent has answered meanwhile, the process is replaced. 0 = 5,
-	// negative = no process is replaced for this reason.
+	// SlowAfter is how many calls in a row a process may leave without an answer in time. If the
+	// process reaches this number, and another process of the agent has answered meanwhile, the
+	// process is replaced. 0 = 5, negative = no process is replaced for this reason.
 	SlowAfter int
 	// IdleAfter is how long an agent must have had no call before the Pool ends the agent's
 	// processes. The next call starts them again. 0 = 5 min, negative = the Pool never ends
 	// them for this reason.
 	IdleAfter time.Duration
 
-	// MinBackoff and MaxBackoff are the shortest and the longest pause before the next start, if
-	// a process failed to start or ran for less than Stable. 0 = 200 ms and 30 s.
+	// MinBackoff and MaxBackoff are the shortest and the longest pause before the next start of a
+	// process. There is such a pause if the last start failed, or if the last process ran for less
+	// than Stable. 0 = 200 ms for MinBackoff, and 30 s for MaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 	// Stable is a duration. If a process ran at least for this duration before it ended, the
 	// next process starts without a pause. 0 = 10 s.

@@ -22,9 +22,10 @@ func NewPool(o Options) *Pool {
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
 }
 
-// Check starts a process of the agent if none is ready. So every reason that prevents calls is
-// found before the run starts. The error is a *NotFoundError, *VersionError, *ChecksumError,
-// *SecretError, *ConfigError or *plugin.StartError, or the error of ctx.
+// Check starts a process of the agent if none is ready. So the caller finds the reasons that
+// prevent calls before the run starts. If only the limit of processes prevents the start, Check
+// returns nil. The error is a *NotFoundError, *VersionError, *ChecksumError, *SecretError,
+// *ConfigError or *plugin.StartError, or the error of ctx.
 func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	a, err := p.agent(spec)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 const (
 	// secretsKept is how long after the end of a call the engine still removes the call's secrets
-	// from the agent's log. A line may wait in a pipe until earlier lines have been read.
+	// from the agent's log. The reason: a line that the agent logged during the call may arrive
+	// later, because it waits in a pipe behind earlier lines.
 	secretsKept = time.Minute
 	// maxRecentSecrets is the largest number of secrets that a recentSecrets keeps. maxRecentBytes
 	// is the largest total size of these secrets, in bytes.
@@ -27,8 +28,8 @@ type recentSecrets struct {
 	texts map[string]time.Time // each secret, with the time until which it is kept
 	bytes int                  // total size of the texts, in bytes
 	swept time.Time            // time of the last call of the method `forget`
-	// lost is a time. Until then a secret may be missing in the field `texts`, because the
-	// recentSecrets was full. zero = no secret was ever missing.
+	// If lost is not zero, a secret may be missing in the field `texts` until this time, because
+	// the recentSecrets was full. zero = no secret was ever missing.
 	lost time.Time
 }
 
@@ -44,8 +45,8 @@ func (h *recentSecrets) add(now time.Time, texts []string) {
 	until := now.Add(secretsKept)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// Call the method `forget` at most once a second. A thousand calls may end in a second,
-			// and a search of all texts for each of them would need most of the CPU time.
+			// Call the method `forget` at most once a second. A thousand calls may end in a second.
+			// If each of them searched all texts, this would need most of the CPU time.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/saga-engine/engine/dsl/lock"
 )
 
-// Chosen returns the binary that a new lock file names for an agent. The method Lock has made this
-// lock file. If the agent has a source, Install may not have copied the binary yet. Then Chosen
-// returns the file in the source.
+// Chosen returns the binary that a new lock file names for an agent. The lock file was made by the
+// method Lock. If the agent has a source, Install may not have copied the binary yet. In this case
+// Chosen returns the file in the source.
 func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, error) {
 	locked, ok := now.Agent(use.Name)
 	if use.Source == "" || !ok || c.overridden(use.Name) {
@@ -23,11 +23,11 @@ func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, 
 	return c.fromSource(ctx, use, locked, true)
 }
 
-// Install copies a binary from the source that its agent block names to the directory
-// .engine/agents of the module. Every command finds the copy there. Install returns the installed
-// binary. If a binary does not come from such a source, Install returns it unchanged. Install never
-// replaces another build of the same version, because open runs may need that build. If there is
-// such a build, the error is an *OccupiedError.
+// Install copies a binary to the directory .engine/agents of the module, if the binary comes from
+// the source that an agent block names. Every command finds the copy there. Install returns the
+// installed binary. If a binary does not come from such a source, Install returns it unchanged. If
+// another build of the same version is already installed, Install does not replace it, because open
+// runs may need that build. In this case the error is an *OccupiedError.
 func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
 	if b.Source != sourceBlock || len(c.search.Modules) == 0 {
 		return b, nil
@@ -67,7 +67,7 @@ func copyBinary(from, to, sum string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // after the rename there is no such file
+	defer os.Remove(tmp.Name()) //nolint:errcheck // after the rename, no file has the name of tmp, and Remove does nothing
 	_, err = io.Copy(tmp, in)
 	if err == nil {
 		err = tmp.Chmod(0o755)

@@ -138,8 +138,8 @@ type agent struct {
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
 	watched   *activeCall // first in a list of calls that are cut off when their ctx ends; nil = empty list
-	// changed is closed and replaced when an instance gets or loses its process, or may try to
-	// start one.
+	// changed is closed and replaced when an instance gets or loses its process, or when an
+	// instance may try to start a process.
 	changed chan struct{}
 }
 
@@ -160,13 +160,15 @@ func (a *agent) leastBusyLocked() *life {
 	return best
 }
 
-// restsLocked reports whether the agent has a process that can get calls, but no call in progress.
+// restsLocked reports whether the agent has a process that can get calls, but has no call in
+// progress and no reserved slot.
 func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
 
-// downLocked returns why the agent has no process, and the earliest time at which one may start.
-// The error is nil if a process is running or starting, or may start now.
+// downLocked returns why the agent has no process, and the earliest time at which the agent may
+// start a process. If a process is running or starting, or may start now, the error is nil and the
+// time is zero.
 func (a *agent) downLocked(now time.Time) (time.Time, error) {
 	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
 	for _, i := range a.instances {
@@ -219,14 +221,16 @@ type life struct {
 	born     time.Time // time at which the process became ready for calls
 
 	// The fields from here on are protected by agent.mu.
-	calls     int           // number of calls in progress, without those past their complete-by
-	listening int           // number of calls past their complete-by for which the pool waits for a late reply
-	expired   int           // number of calls in a row that the process did not answer in time
-	since     time.Time     // time at which the first of the calls that `expired` counts was due
-	answered  time.Time     // time of the last answer; zero = there was none
-	missed    int           // number of signs of life in a row that were missing
-	draining  string        // why the process gets no more calls; "" = it gets calls
-	empty     chan struct{} // closed when the process gets no more calls and its last call has ended
+	calls     int // number of calls in progress, without those past their complete-by
+	listening int // number of calls past their complete-by for which the pool waits for a late reply
+	expired   int // number of calls in a row that the process did not answer in time
+	// Time at which the first of the calls that the field `expired` counts was not answered in
+	// time.
+	since    time.Time
+	answered time.Time     // time of the last answer; zero = there was none
+	missed   int           // number of signs of life in a row that were missing
+	draining string        // why the process gets no more calls; "" = it gets calls
+	empty    chan struct{} // closed when the process gets no more calls and its last call has ended
 }
 
 // number returns the number of the process, from 1; each agent numbers its own processes. It
@@ -299,8 +303,8 @@ type activeCall struct {
 	sent    bool               // the call was given to a process, so the agent may have received it
 	search  context.CancelFunc // ends the wait for a process; nil = the call does not wait
 	ongoing *plugin.Ongoing    // the call in the process; nil = the call is in no process
-	// sendings is how many times the call was given to a process. If a process certainly never
-	// received the call, the call is given to another process.
+	// sendings is how many times the call was given to a process. It can be more than 1: if a
+	// process has certainly not received the call, the call is given to another process.
 	sendings int
 
 	reporting sync.Mutex // held while OnProgress is called

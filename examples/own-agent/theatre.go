@@ -66,7 +66,8 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
-	// Since the first check, another process may have called Release and found no seat to free.
+	// After the first check and before this call took the seat, another process may have called
+	// Release with this key. In this case Release freed no seat.
 	if t.isReleased(id) {
 		if err := t.giveUp(id); err != nil {
 			return "", err

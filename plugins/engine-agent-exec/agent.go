@@ -15,7 +15,7 @@ import (
 
 const version = "0.1.0"
 
-// Error codes that this agent has in addition to those of the SDK. After both codes the
+// Error codes that this agent has in addition to those of the SDK. With each of these codes, the
 // outcome is unknown.
 const (
 	// The program ended with an exit code that the input `errors` does not list.
@@ -23,8 +23,8 @@ const (
 	codeKilled = "killed" // a signal ended the program
 )
 
-// Default and largest value of the input `max_output`, in bytes. The agent keeps at most this
-// many bytes of each output of a program.
+// Default value and largest value of the input `max_output`, in bytes. The agent keeps at most
+// `max_output` bytes of each output of a program.
 const (
 	defaultOutput = 64 << 10
 	maxOutput     = 1 << 20

@@ -67,9 +67,10 @@ func searchPath(env map[string]string) string {
 	return defaultPath
 }
 
-// find returns the absolute path of the program. A name with a separator is a path; if it is
-// relative, it is relative to cwd. For any other name, find looks in the directories of the
-// search path, but never in the working directory. If it finds no program, it returns an error.
+// find returns the absolute path of the program. A name that contains a separator is a path; a
+// relative path is relative to cwd. For any other name, find looks in the directories of the search
+// path, but never in the working directory. If no directory contains the program, find returns an
+// error.
 func find(name, cwd, search string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) && cwd != "" {
@@ -95,8 +96,9 @@ func find(name, cwd, search string) (string, error) {
 }
 
 // environ returns the environment of the program: the variables in the parameter `given`, and the
-// ENGINE_* variables, which describe the call. It leaves out the variables in `given` whose name
-// begins with ENGINE_, so that they cannot replace those of the call.
+// ENGINE_* variables, which describe the call. Variables in `given` must not replace the ENGINE_*
+// variables of the call. So environ leaves out all variables in `given` whose name begins with
+// ENGINE_.
 func environ(c *sdk.Call, given map[string]string) []string {
 	env := make([]string, 0, len(given)+8)
 	for name, value := range given {
@@ -156,8 +158,8 @@ func (p *program) own(started chan<- error) {
 		return
 	}
 	err = p.cmd.Wait()
-	// Kill the processes that the program has started and that still run, because after
-	// complete-by no process of this call may run.
+	// Kill the processes that the program has started and that are still running. The reason: after
+	// complete-by, no process of this call may run.
 	_ = procgroup.Kill(p.cmd.Process)
 	p.done <- err
 }

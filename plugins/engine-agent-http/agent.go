@@ -56,8 +56,9 @@ type callOut struct {
 // agent holds the configuration and the HTTP client of the agent's process. The method
 // `configure` sets both.
 type agent struct {
-	conf   config
-	client *http.Client // follows no redirects; the method `do` does
+	conf config
+	// The client itself follows no redirects: the method `do` follows them.
+	client *http.Client
 }
 
 // newAgent declares the agent: its actions, inputs and error codes.

@@ -98,9 +98,9 @@ func (e egress) check(host string, address netip.Addr) error {
 	return nil
 }
 
-// dial resolves the host in the parameter `address` (HOST:PORT), checks the resulting IP address,
-// and connects to it. The connection uses exactly the checked IP address. So the check also works
-// after a redirect, and for a host name that later resolves to another IP address.
+// dial connects to the host in the parameter `address` (HOST:PORT). If the egress has restrictions,
+// dial checks the IP address of the host first, and connects to exactly this IP address. So the
+// check also works after a redirect, and for a host name that later resolves to another IP address.
 func (e egress) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	if e.guards() {

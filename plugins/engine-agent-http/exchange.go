@@ -82,7 +82,9 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
 		}
 		if resp.StatusCode == http.StatusSwitchingProtocols {
-			_ = resp.Body.Close() // closes the connection, too: after status 101 it carries no HTTP
+			// This also closes the connection. After status 101 the connection carries another
+			// protocol.
+			_ = resp.Body.Close()
 			return callOut{}, &doubtful{code: sdk.CodeUnavailable, err: fmt.Errorf(
 				"%s %s: 101 Switching Protocols; the agent speaks nothing but HTTP, so it has closed the connection", x.method, u.Host)}
 		}
@@ -199,11 +201,10 @@ func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (
 	return h.client.Do(req)
 }
 
-// setOwn sets a header and writes its name in lower case. It does nothing if the parameter
-// `name` or the parameter `value` is "". The reason for the lower case: if a request has the
-// header Idempotency-Key in exactly this spelling, net/http may repeat the request. But only
-// the engine may repeat a call, because it records every attempt. Services ignore the case of
-// header names.
+// setOwn sets a header, with its name in lower case. It does nothing if the parameter `name` or the
+// parameter `value` is "". The reason for the lower case: net/http may repeat a request that has
+// the header Idempotency-Key in exactly this spelling. But only the engine may repeat a call,
+// because the engine records every attempt. Services ignore the case of header names.
 func setOwn(h http.Header, name, value string) {
 	if name == "" || value == "" {
 		return

@@ -20,8 +20,10 @@ const (
 // doubtful is an error after which the agent does not know whether the service has changed
 // something.
 type doubtful struct {
-	code  string
-	after time.Duration // the service asks for this pause before a repetition; 0 = it asks for none
+	code string
+	// Pause that the service asks for before the call is repeated; 0 = the service asks for no
+	// pause.
+	after time.Duration
 	err   error
 	data  any // body of the response, which the workflow reads as error.data; nil = none
 }
@@ -29,8 +31,8 @@ type doubtful struct {
 func (d *doubtful) Error() string { return d.err.Error() }
 func (d *doubtful) Unwrap() error { return d.err }
 
-// maybeDone converts a doubtful error to an unknown outcome. It returns other errors unchanged.
-// It is for HTTP methods that change something.
+// maybeDone converts a doubtful error to an unknown outcome. It returns other errors unchanged. The
+// agent calls maybeDone for HTTP methods that change something.
 func maybeDone(err error) error {
 	var d *doubtful
 	if errors.As(err, &d) {
@@ -45,15 +47,16 @@ func (d *doubtful) unknown() error {
 	return sdk.Unknown(&sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err}, d.code)
 }
 
-// nothingDone converts a doubtful error to a definite failure. It returns other errors
-// unchanged. It is for HTTP methods that change nothing.
+// nothingDone converts a doubtful error to a definite failure. But if the code of the error is
+// internal or bad_reply, it converts the error to an unknown outcome. It returns other errors
+// unchanged. The agent calls nothingDone for HTTP methods that change nothing.
 func nothingDone(err error) error {
 	var d *doubtful
 	if !errors.As(err, &d) {
 		return err
 	}
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
-		return d.unknown() // the codes internal and bad_reply always mean that the outcome is unknown
+		return d.unknown() // with the codes internal and bad_reply, the outcome must be unknown
 	}
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err, Data: d.data}
 }
@@ -63,9 +66,10 @@ func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// transportError returns the error for a request without a complete response. If there was no
-// connection, nothing was sent, so the error is a definite failure. If there was a connection,
-// the service may have changed something, so the error is doubtful.
+// transportError returns the error for a request without a complete response. If the parameter
+// `connected` is false, there was no connection, so nothing was sent, and the error is a definite
+// failure. If `connected` is true, the service may have changed something, so the error is
+// doubtful.
 func transportError(ctx context.Context, method string, u *url.URL, err error, connected bool) error {
 	var build *buildError
 	if errors.As(err, &build) {

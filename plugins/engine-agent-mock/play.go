@@ -59,9 +59,9 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 	return value, nil
 }
 
-// within reports whether a call is among the first calls with its key. The parameter n is the
-// number of the call, counted from 1. The parameter `times` is the number of calls that count as
-// the first ones; 0 = all calls.
+// within reports whether a call gets an answer that the script gives only to the first calls with a
+// key. The parameter n is the number of the call among the calls with its key, from 1. The
+// parameter `times` is how many first calls get the answer; 0 = all calls.
 func within(n, times int) bool { return times == 0 || n <= times }
 
 func (f *failure) code() string {
@@ -83,9 +83,9 @@ func (f *failure) failure() error {
 }
 
 // gate returns the path of the file for which a call waits. The parameter `hold` is the name of the
-// file. The file is in the directory of the ledger, because a test knows that directory. If `hold`
-// is "", the call waits for no file, and gate returns "". The method `gate` returns an error if
-// `hold` is not a file name, or if there is no ledger file.
+// file; "" = the call waits for no file, and the path is "". The file is in the directory of the
+// ledger, because a test knows that directory. The method `gate` returns an error if `hold` is not
+// a file name, or if there is no ledger file.
 func (m *mock) gate(hold string) (path string, err error) {
 	switch {
 	case hold == "":

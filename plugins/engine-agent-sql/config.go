@@ -61,8 +61,8 @@ func (s *agent) configure(_ context.Context, c config) error {
 }
 
 // connection parses the DSN and returns the configuration of a connection. If the DSN has no
-// sslmode, connection uses verify-full, or disable if the database is on this machine. The DSN may
-// hold a password, so the errors never repeat the DSN.
+// sslmode, connection sets sslmode=disable for a database on this machine, and sslmode=verify-full
+// for any other database. The DSN may hold a password, so the errors never repeat the DSN.
 func connection(dsn string) (pq.Config, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {

@@ -22,8 +22,8 @@ func invalid(format string, args ...any) error {
 	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// overlong is the beginning of the error that the driver returns if an error message of the
-// database is longer than the driver can read.
+// overlong is the beginning of an error text of the driver. The driver returns such an error if an
+// error message of the database is longer than the driver can read.
 const overlong = "pq: server error: "
 
 // maxMessage is the largest number of bytes of a database's error message that the agent

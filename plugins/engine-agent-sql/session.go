@@ -23,8 +23,8 @@ const resetTime = time.Second
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// When the call's context ends, the socket is closed. The function `stop` prevents this. It
-	// returns false if the context has already ended.
+	// When the call's context ends, the socket is closed. A call of the function `stop` prevents
+	// this, and returns true. If the context has already ended, `stop` returns false.
 	stop   func() bool
 	broken bool // the connection must not be used again
 }
@@ -76,10 +76,10 @@ type work struct {
 	maxRows int // largest number of rows that a statement may return
 }
 
-// failed must be called after each statement, with its error or nil. If the database sent the
-// error, or the agent itself made it, the connection can still be used. After any other error, the
-// method `failed` closes the connection: it is not known what the server sends next, and even a
-// ROLLBACK could wait for ever.
+// failed must be called after each statement, with the error of the statement or nil. If the error
+// comes from the database or from the agent itself, the connection can still be used. After any
+// other error, the method `failed` closes the connection: it is not known what the server sends
+// next, and even a ROLLBACK could wait for ever.
 func (x *session) failed(err error) {
 	var (
 		answer *pq.Error

@@ -72,7 +72,9 @@ type dialer struct {
 // socket is a network connection. When it is closed, it calls the function `forget`.
 type socket struct {
 	net.Conn
-	forget func() // removes the connection from connector.sockets; nil = the connection is not there
+	// Removes the connection from connector.sockets. nil = connector.sockets does not contain the
+	// connection.
+	forget func()
 }
 
 // Close calls the function `forget` and closes the network connection.

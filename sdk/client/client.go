@@ -31,9 +31,9 @@ type Options struct {
 	// webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
 	// Correlation.
 	ReplyTo, Correlation string
-	// StartBy is the time by which the first step of the run must begin. If no step has begun by
-	// then, the run fails with the code not_started, and nothing was done; zero = there is no such
-	// time.
+	// StartBy is the time by which the first step of the run must begin; zero = there is no such
+	// time. If no step has begun by this time, the run fails with the code not_started, and nothing
+	// was done.
 	StartBy time.Time
 	// Priority is the priority of the run, from 0 to 100, higher first; nil = as the workflow says.
 	Priority *int
@@ -59,8 +59,8 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
 	}
-	// A database that is older than this package may have only functions with fewer parameters. So
-	// call the function that has the fewest parameters for these options.
+	// An older database may not know the functions with more parameters. So call the function with
+	// the fewest parameters that are enough for these options.
 	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
 	if o.StartBy.IsZero() && o.Priority == nil {
 		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]

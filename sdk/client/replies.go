@@ -15,7 +15,7 @@ type Reply struct {
 	Key         string // unique key of the run; "" = none
 	Correlation string // Options.Correlation of the submission
 	Seq         int    // number of the reply in its run: 1, 2, 3, … without gaps
-	Status      string // accepted, started, or the status that the run has reached
+	Status      string // "accepted", "started", or the status that the run has reached
 	At          time.Time
 }
 

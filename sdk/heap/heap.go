@@ -55,10 +55,11 @@ func Pace(ctx context.Context, growth int) {
 }
 
 // Hold makes the collector run as often as needed to keep the memory of the process below the
-// parameter `limit`, in bytes. If the live objects need more, the limit becomes 1.25 times their
-// size, plus half of the parameter `limit`. With Pace alone a process could take twice the size
-// of its live objects, and more on a busy machine. Hold returns when ctx ends, and restores the
-// former limit. It does nothing if the environment or the program has set a memory limit before.
+// parameter `limit`, in bytes. If the live objects need more memory than that, Hold raises the
+// limit to 1.25 times their size, plus half of the parameter `limit`. With Pace alone, the memory
+// of a process could be twice the size of its live objects, and even more on a busy machine. Hold
+// returns when ctx ends, and restores the former limit. If the environment or the program has
+// already set a memory limit, Hold does nothing.
 func Hold(ctx context.Context, limit int64) {
 	before := debug.SetMemoryLimit(-1) // a negative argument only reads the limit
 	if before != math.MaxInt64 {
@@ -107,8 +108,8 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 	}, struct{}{})
 }
 
-// least is a heap size in bytes. The function `percent` treats a smaller heap like a heap of this
-// size, because otherwise the percentage would be extremely large.
+// least is a size in bytes. If the live objects are smaller than that, the function `percent`
+// computes with this size, because otherwise the percentage would be extremely large.
 const least = 4 << 20
 
 // percent returns a value for GOGC. With this value, the next collection begins after the program

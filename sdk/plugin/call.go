@@ -43,9 +43,11 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil = Process.Call returns the result of `unary`
-	start   time.Time
-	left    time.Duration
+	// Called once with the result. It is nil only for a call of Process.Call on its own stream:
+	// then the method `unary` returns the result.
+	done  func(sdk.Reply, error)
+	start time.Time
+	left  time.Duration
 
 	// Only a call on its own stream uses the next two fields.
 	expired atomic.Bool // complete-by passed before there was a reply
@@ -64,7 +66,7 @@ type call struct {
 
 // prepare checks whether the call can be sent. If the call cannot be sent, the result `over`
 // is true, and the result `reply` or the result `err` says why.
-func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
+func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // `over` says whether `reply` and `err` count
 	p := c.process
 	if err := p.Err(); err != nil {
 		return sdk.Reply{}, c.notSent(err), true

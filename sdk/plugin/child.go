@@ -18,9 +18,9 @@ import (
 )
 
 // child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has four
-// faults. That runner gives the process the host's standard input, and no private directory for
-// sockets. If a child of the process keeps a pipe open, that runner waits for ever. And that runner
-// kills only the process and not the process group.
+// faults. First, it gives the process the standard input of the host. Second, it gives the process
+// no private directory for sockets. Third, if a child of the process keeps a pipe open, it waits
+// for ever. Fourth, it kills only the process and not the process group.
 type child struct {
 	options *OpenOptions
 	lines   *lines
@@ -123,9 +123,9 @@ func (c *child) Stdout() io.ReadCloser {
 	}{c.out, c.outPipe}
 }
 
-// Stderr returns an empty reader to go-plugin. If go-plugin read the real output, a JSON line
-// whose @message is not a string would end the host. The method `stay` reads the standard
-// error of the process instead.
+// Stderr returns an empty reader to go-plugin. go-plugin must not read the real standard error of
+// the process, because a JSON line whose @message is not a string would end the host. Instead of
+// go-plugin, the method `stay` reads the standard error.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name returns the binary's path.

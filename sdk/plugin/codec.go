@@ -141,10 +141,10 @@ type field struct {
 
 var errGarbage = errors.New("plugin: a message that cannot be decoded")
 
-// fields decodes the fields of a message and calls the function `take` for every field. If the
-// protocol does not use the wire type of a field, `take` gets the field number 0. The function
-// `fields` returns errGarbage if the bytes are not a message. If a call of `take` returns an
-// error, `fields` returns this error.
+// fields decodes the fields of a message and calls the function `take` for every field. If a field
+// has a wire type that the protocol does not use, the field number that `take` gets is 0. The
+// function `fields` returns errGarbage if the bytes are not a message. If a call of `take` returns
+// an error, `fields` returns this error.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)

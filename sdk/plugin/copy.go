@@ -61,9 +61,10 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 // copyTo copies the bytes that it reads from `in` to a new executable file. The file must not
 // exist yet.
 func copyTo(path string, in io.Reader) error {
-	// The system does not run a file that a process has open for writing. Without this lock,
-	// another goroutine could start a process meanwhile. That process would inherit the open
-	// copy, and the system would refuse to run the copy.
+	// The system refuses to run a file that a process has open for writing. This lock prevents
+	// other goroutines from starting a process while the copy is open for writing. Without the
+	// lock, such a process would inherit the open copy, and the system would refuse to run the
+	// copy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)

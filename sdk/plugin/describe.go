@@ -78,11 +78,11 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
 }
 
-// checkedCommand checks the file at path and returns a command that runs a private copy of it. If
-// no copy can be made, the command runs the file itself, which stays open from the check to the
-// start. So if another file gets this path meanwhile, the command still runs the checked file. But
-// a user who may write to the checked file can still change its content. The caller must call the
-// function `done` at the end.
+// checkedCommand checks the file at path and returns a command that runs a private copy of the
+// file. If no copy can be made, the command runs the file itself. This file stays open from the
+// check to the start. So if another file gets the same path after the check, the command still runs
+// the checked file. But a user who may write to the checked file can still change its content. The
+// caller must call the function `done` at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {
@@ -136,9 +136,9 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 		return errors.Join(err, outR.Close(), errR.Close())
 	}
 	var read sync.WaitGroup
-	// Each goroutine ends when its pipe ends. A child of the process may keep the pipe open, so
-	// after the end of the process the pipe gets a read deadline, which also ends the
-	// goroutine.
+	// Each goroutine ends when its pipe ends. A child of the process may keep the pipe open after
+	// the end of the process. So after the end of the process the pipe gets a read deadline, which
+	// also ends the goroutine.
 	read.Go(func() { _, _ = io.Copy(out, outR) })
 	read.Go(func() { _, _ = io.Copy(errs, errR) })
 	stop := context.AfterFunc(ctx, process.Kill)

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// realStdout is the process's original standard output, for the handshake and the description.
-// In an agent process, guardStdout replaces os.Stdout by standard error. So what the author's
-// packages print during their initialization becomes log lines and does not break the
-// handshake. A call in Serve would be too late for that, so guardStdout is called here. In a
-// host, guardStdout replaces nothing.
+// realStdout is the process's original standard output, for the handshake and the description. In
+// an agent process, guardStdout replaces os.Stdout by standard error. So lines that the author's
+// packages print during their initialization become log lines, and do not break the handshake.
+// guardStdout is called here and not in Serve, because Serve runs after the initialization of all
+// packages. In a host, guardStdout replaces nothing.
 var realStdout = guardStdout()
 
 func guardStdout() *os.File {
@@ -37,8 +37,8 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// This goroutine runs until the process ends, because other code may keep this value of
-	// os.Stdout and write to it at any time.
+	// This goroutine runs until the process ends. It cannot end earlier, because other code may
+	// have kept the present value of os.Stdout, and may write to it at any time.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')

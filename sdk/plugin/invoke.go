@@ -28,8 +28,8 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 }
 
 // Call does the work of Invoke, with options. After complete-by, Call may wait for a late reply
-// before it returns. After this wait it returns context.DeadlineExceeded, even if the late reply
-// has arrived.
+// before it returns. Call never returns a late reply: it passes the late reply to
+// CallOptions.OnLate, and returns context.DeadlineExceeded.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
@@ -98,9 +98,9 @@ func (g *Ongoing) Cancel() {
 	g.call.cancel(context.Canceled)
 }
 
-// maxEvents is the largest number of events of a call that wait for a slow caller. If there are
-// more events, the oldest one is dropped. So a slow caller does not delay the answers to other
-// calls.
+// maxEvents is the largest number of events of a call that wait for a slow caller. If another event
+// arrives, the oldest of these events is dropped. So a slow caller does not delay the answers to
+// other calls.
 const maxEvents = 256
 
 // A waiter passes the events and the result of one call to the goroutine that waits for the

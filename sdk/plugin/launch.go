@@ -16,8 +16,8 @@ import (
 )
 
 // drainTime is how long the host still reads the output after the process has ended. Usually the
-// output ends sooner. The output does not end if a descendant that could not be killed keeps the
-// pipe open.
+// output ends sooner. But if a descendant could not be killed and keeps the pipe open, the output
+// does not end.
 const drainTime = 500 * time.Millisecond
 
 // prepare sets the command that starts the agent process, and returns c as the runner of this
@@ -106,8 +106,9 @@ func (c *child) stay() {
 	close(c.exited)
 }
 
-// forgetCopy removes the checked copy of the binary. Open calls it only after the handshake:
-// if the binary is a script, its interpreter opens the copy some time after the start.
+// forgetCopy removes the checked copy of the binary. Open calls forgetCopy only after the
+// handshake. The reason: if the binary is a script, the interpreter of the script opens the copy
+// only some time after the start.
 func (c *child) forgetCopy() {
 	if c.copied != "" && goruntime.GOOS != "windows" { // Windows cannot remove a running program
 		_ = os.Remove(c.copied) // if this fails, go-plugin removes the copy with the directory

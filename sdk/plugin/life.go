@@ -12,9 +12,11 @@ import (
 // The longest waits of an agent process. An agent must end within two seconds after its
 // engine has ended, so endGrace and closeNotice together are shorter than two seconds.
 const (
-	endGrace    = time.Second            // wait for actions to return after their context has ended
-	closeNotice = 200 * time.Millisecond // wait for the engine to close the agent after the control stream has ended
-	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
+	endGrace = time.Second // longest time for actions to return after their context has ended
+	// Longest time between the end of the control stream and the moment when the engine closes the
+	// agent.
+	closeNotice = 200 * time.Millisecond
+	engineWait  = 30 * time.Second // longest time for the engine to connect after the handshake
 )
 
 // life decides when an agent process ends. The process ends when the engine closes the agent
@@ -100,8 +102,9 @@ func (l *life) close() {
 	})
 }
 
-// lost ends the process and all its children. It is called when the engine is gone. It does
-// nothing if the engine has closed the agent in an orderly way, or does so within closeNotice.
+// lost ends the process and all its children. It is called when the engine is gone, or when the
+// process has received SIGTERM. If the engine has closed the agent in an orderly way, or does so
+// within closeNotice, lost does nothing.
 func (l *life) lost(reason string) {
 	timer := time.NewTimer(closeNotice)
 	defer timer.Stop()

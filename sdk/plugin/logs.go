@@ -26,8 +26,8 @@ const (
 	maxTailLine = 500 // largest size of a line that is kept for an error message, in bytes
 )
 
-// cutMark is appended to a text that was cut. A cut text may end with the beginning of a secret.
-// Code that removes secrets finds such a beginning because cutMark follows it.
+// cutMark is appended to a text that was cut. A cut text may end with the first part of a secret.
+// The code that removes secrets also finds such a part, because it is followed by cutMark.
 const cutMark = "…"
 
 // shortened returns a text of at most `most` bytes unchanged. It cuts a longer text after `most`
@@ -121,17 +121,16 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	l.logger.LogAttrs(context.Background(), level, message, attrs...) // no context, because a log line belongs to no call
 }
 
-// admit reports whether a line may be logged: there may be only a limited number of lines in a
-// second. It also keeps the line for error messages.
+// admit reports whether a line may be logged. It returns false if there were too many lines in a
+// short time: see lineRate and lineBurst. In both cases it keeps the line for error messages.
 func (l *lines) admit(line []byte) bool {
 	ok, dropped := l.take(line)
 	l.report(dropped)
 	return ok
 }
 
-// take does the work of admit, but does not log how many lines were dropped. The result
-// `dropped` is the number of dropped lines that the caller must report; it is 0 if ok is
-// false.
+// take does the work of admit, but does not log how many lines were dropped. The result `dropped`
+// is the number of dropped lines that the caller must report. If `ok` is false, `dropped` is 0.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

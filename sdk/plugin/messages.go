@@ -91,8 +91,8 @@ func (m *received) parse(b []byte) error {
 	})
 }
 
-// An allowance says until when the agent may answer a call: before the duration `left` has passed
-// since the time `start`, and before the time `completeBy`.
+// An allowance says until when the agent may answer a call. The agent may answer until the duration
+// `left` has passed since the time `start`, but never after the time `completeBy`.
 type allowance struct {
 	start      time.Time
 	left       time.Duration

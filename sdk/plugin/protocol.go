@@ -25,10 +25,10 @@ const (
 // messageOverhead is how many bytes a message may have in addition to its payload.
 const messageOverhead = 64 << 10
 
-// Limits for the number of bytes that one side has sent and the other side has not read yet:
-// for one stream, and for all streams of a process. Without these settings gRPC would find
-// suitable limits itself, and for that it would send a ping for each message. Each ping costs
-// two more writes and two more wake-ups on each side.
+// Limits for the number of bytes that one side has sent and the other side has not read yet. One
+// limit is for each stream, and the other is for all streams of a process together. Without these
+// limits, gRPC would compute its own limits, and for that purpose it would send a ping for each
+// message. Each ping costs two more writes and two more wake-ups on each side.
 const (
 	streamWindow = 4 << 20
 	connWindow   = 16 << 20

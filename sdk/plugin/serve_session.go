@@ -16,8 +16,9 @@ import (
 // agent's memory. The limit that protects the remote service is max_concurrency.
 const agentWindow = 1 << 16
 
-// maxQueued is the largest number of heartbeats and checkpoints in the queue. If the queue is
-// full, an action's function that sends another one has to wait. Replies have no limit.
+// maxQueued is the largest number of heartbeats and checkpoints in the queue. If the queue is full,
+// an action that sends another heartbeat or checkpoint has to wait. For replies there is no such
+// limit.
 const maxQueued = 1024
 
 // brisk is the duration below which a call counts as quick. The agent does not send the reply
@@ -39,7 +40,8 @@ const maxIdleList = 1024
 // waits for a value from this channel. A send to the channel never blocks.
 type worker chan struct{}
 
-// Session runs calls until the engine ends the stream. Each call runs in its own goroutine.
+// Session runs calls until the engine ends the stream. While a call runs, it has a goroutine for
+// itself: a worker.
 func (s *server) Session(stream pb.Agent_SessionServer) error {
 	if err := stream.Send(&pb.ResultBatch{Window: agentWindow}); err != nil {
 		return err
@@ -92,8 +94,9 @@ type link struct {
 	over     bool          // nothing may be sent any more
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 
-	out  results    // the batch that is sent; only the sending goroutine uses it
-	sent []outgoing // list that was sent last; its memory becomes the next queue
+	out results // the batch that is sent; only the sending goroutine uses it
+	// List that was sent last. The next queue uses the memory of this list.
+	sent []outgoing
 }
 
 // A job is a call that the agent has received.
@@ -133,10 +136,10 @@ func (l *link) begin(id uint64, req sdk.Request) {
 	l.mu.Unlock()
 }
 
-// callWorkerLocked wakes or starts a worker if there is a call that has not begun. It wakes
-// only one worker. Before this worker runs its call, it wakes the next worker if another call
-// has not begun. So no call waits until the function of another call has returned, and quick
-// functions need few workers.
+// callWorkerLocked wakes or starts one worker if there is a call that has not begun. Before this
+// worker runs its call, it wakes or starts the next worker if there is another call that has not
+// begun. So no call waits until the function of another call has returned, and quick functions need
+// few workers.
 func (l *link) callWorkerLocked() {
 	if l.called || l.next == len(l.pending) {
 		return
@@ -283,11 +286,11 @@ func (l *link) send() {
 	}
 }
 
-// flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush returns at once, because that goroutine also sends these items. If the
-// parameter `yield` is true and other calls are in flight, flush pauses before each batch, because
-// the other calls may reply soon. If `yield` is true and another goroutine is in such a pause
-// (l.yielding), flush returns at once, too.
+// flush sends queued items in batches until the queue is empty. If another goroutine is already
+// sending, flush returns at once, because that goroutine also sends these items. If the parameter
+// `yield` is true and other calls are in flight, flush pauses before each batch, because the other
+// calls may reply soon. During such a pause (l.yielding), a second call of flush with `yield` =
+// true returns at once, too.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

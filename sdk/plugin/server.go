@@ -94,8 +94,8 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 		Ended:   s.life.begin(cancel),
 	})
 	if !ok {
-		// The agent must not send anything now (S28). If Invoke returned, gRPC would send the
-		// end of the stream. So wait until the engine has closed the stream.
+		// The agent must not send anything now (S28). If this method returned now, gRPC would send
+		// the end of the stream. So wait until the engine has closed the stream.
 		<-stream.Context().Done()
 		return nil
 	}

@@ -101,7 +101,8 @@ func (s *session) start(c *call) {
 func (c *call) cancel(why error) {
 	s := c.session
 	if s == nil {
-		return // the call was over before it could be sent
+		// The call was never passed to the session, because it was over before.
+		return
 	}
 	s.mu.Lock()
 	switch {
@@ -135,9 +136,9 @@ func (c *call) timeout() {
 		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If c.listening is false, the wait for a late reply has not begun. Then this is the
-		// timer for complete-by, and session.take was faster: it has already recorded that
-		// complete-by has passed. So nothing is left to do.
+		// This timer was set for complete-by or for the wait for a late reply. If c.listening is
+		// false, it was set for complete-by. In this case the method session.take has already
+		// recorded that complete-by has passed, so nothing is left to do.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -149,8 +150,8 @@ func (c *call) timeout() {
 }
 
 // expireLocked records that complete-by of a call has passed. The call must have been sent.
-// Afterwards the caller must call the method `listen`. If the reply has arrived, it must call the
-// method `answered` instead, with first = true.
+// Afterwards the caller must call the method `listen`. But if the caller already has the reply, it
+// must call the method `answered` with first = true, and not `listen`.
 func (s *session) expireLocked(c *call) {
 	c.timer.Stop()
 	c.state = callListening
@@ -220,9 +221,9 @@ func (s *session) send() {
 		}
 		for s.yield(); s.fill(); s.yield() {
 			if err := s.stream.SendMsg(&s.out); err != nil {
-				// io.EOF means that the stream has ended; then the method `receive` gets the
-				// cause. Any other error happened in the host, and the agent may have
-				// received half a message.
+				// io.EOF means that the stream has ended. In this case the method `receive` gets
+				// the cause. Any other error happened in the host, and the agent may have received
+				// only a part of a message.
 				if !errors.Is(err, io.EOF) {
 					s.stop(err)
 				}
@@ -381,9 +382,10 @@ func (a *arrival) report() {
 	}
 }
 
-// answered ends a call with the agent's reply. If the parameter `late` is true, it passes the
-// reply only to OnLate, and ends the call with an error. If the parameter `first` is true as
-// well, it calls OnExpired before OnLate, because the timer for complete-by has not done so.
+// answered ends a call with the agent's reply. If the parameter `late` is true, the method
+// `answered` passes the reply only to OnLate, and ends the call with an error. If the parameter
+// `first` is true as well, it calls OnExpired before OnLate, because OnExpired was not called when
+// complete-by passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)
@@ -398,9 +400,9 @@ func (c *call) answered(reply sdk.Reply, late, first bool) {
 	c.finish(sdk.Reply{}, c.silence())
 }
 
-// lose ends the session and its calls. A call that the agent may have received has an unknown
-// outcome. If the process is still running, each later call has its own stream. So if the
-// agent violates the protocol again, only one call ends.
+// lose ends the session and its calls. A call that the agent may have received gets an unknown
+// outcome. If the process is still running, each later call has its own stream. So if the agent
+// violates the protocol once more, only one call is affected.
 func (s *session) lose(err error) {
 	defer close(s.over)
 	s.end()

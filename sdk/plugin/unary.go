@@ -14,8 +14,9 @@ import (
 // calls in version 1 of the protocol, and in later versions if the session has ended.
 func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
-	// The stream has no deadline. If it had a deadline, gRPC on the agent's side would answer
-	// at that time, which is not allowed (S28).
+	// The stream has no deadline. With a deadline, the gRPC library in the agent would send an
+	// answer at the time of the deadline. But after complete-by the agent must not send anything
+	// (S28).
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	timer := time.AfterFunc(c.left, func() { c.expireUnary(end) })
@@ -70,9 +71,8 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	}
 }
 
-// cause returns the error that says why the stream ended. If complete-by has passed, it
-// returns errSilence. If ctx has ended, it returns the error of ctx. If the process has ended,
-// it returns an error about that. Otherwise it returns err.
+// cause returns the error that says why the stream ended. It returns errSilence if complete-by has
+// passed; else the error of ctx if ctx has ended; else the result of the method Process.explain.
 func (c *call) cause(ctx context.Context, err error) error {
 	if c.expired.Load() || c.late(time.Now()) {
 		return errSilence

@@ -71,7 +71,7 @@ type Type struct {
 type Field struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// Optional means, for an input, that it may be missing or null. For an output it means that
+	// Optional means for an input: the input may be missing or null. Optional means for an output:
 	// the output may be null.
 	Optional bool `json:"optional,omitempty"`
 	// Default is the value of an optional input that is missing or null; nil = no default.

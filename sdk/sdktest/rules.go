@@ -352,8 +352,8 @@ func undoesNothing(s *subject) error {
 
 // refusesLateCall sends a call after its own undo. It returns an error if this late call has an
 // effect or does not end with a definite failure. If the undo needs the output, refusesLateCall
-// also sends the call once before the undo. Then an idempotent action may answer the late call
-// with the result of the first call.
+// must get the output first: so before the undo it sends the same call once. In this case, an
+// idempotent action may answer the late call with the result of the first call.
 func refusesLateCall(s *subject) error {
 	before := s.effects()
 	key := s.key()
@@ -425,8 +425,8 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is how much time a rule gives a slow action before complete-by, or before the rule
-// cancels the call. A slow action must work longer than that.
+// shortTime is how much time a rule gives a slow action. After this time, complete-by passes or the
+// rule cancels the call. A slow action must work longer than shortTime.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {
@@ -434,7 +434,8 @@ func silentAfterDeadline(s *subject) error {
 	req.CompleteBy = time.Now().Add(shortTime)
 	var late atomic.Int64
 	reply, err := s.target.Invoke(s.ctx, req, func(sdk.Event) {
-		// Shortly after complete-by an event is allowed, because the agent may have sent it before.
+		// An event may still arrive shortly after complete-by, because the agent may have sent it
+		// before complete-by.
 		if time.Since(req.CompleteBy) > shortTime/2 {
 			late.Add(1)
 		}

@@ -50,8 +50,8 @@ type Case struct {
 	Panics bool   // the action panics
 
 	// LateDo says why a call may have an effect although it arrives after its own undo. "" = such a
-	// call must not have an effect. The package checks this only if the action has an undo. In
-	// addition, the action must be idempotent, or its undo must need only the key.
+	// call must not have an effect. The package checks this if two conditions are true. First, the
+	// action has an undo. Second, the action is idempotent, or its undo needs only the key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s
@@ -150,7 +150,7 @@ type inProcess struct {
 
 	mu      sync.Mutex // protects the fields below
 	running int
-	idle    chan struct{} // closed when `running` falls to 0; nil = no function was called yet
+	idle    chan struct{} // closed when `running` becomes 0; nil = no function was called yet
 }
 
 var _ Target = (*inProcess)(nil)
@@ -206,7 +206,7 @@ func (p *inProcess) stopped(limit time.Duration) bool {
 
 // harness holds the state of one call of Check.
 type harness struct {
-	ctx    context.Context //nolint:containedctx // the life of this value is one call of Check
+	ctx    context.Context //nolint:containedctx // a harness exists only during one call of Check
 	target Target
 	schema schema.Schema
 	prefix string
@@ -256,8 +256,8 @@ func (s *subject) do(key string) (json.RawMessage, error) {
 	return reply.Output, wantResult("the call", reply)
 }
 
-// undo undoes the call that had the given key. The parameter `output` is what that call returned;
-// nil = not known. The method `undo` returns an error if the reply is not a result.
+// undo undoes the call that had the given key. The parameter `output` is the output of that call;
+// nil = the output is not known. If the reply is not a result, the method `undo` returns an error.
 func (s *subject) undo(key string, output json.RawMessage) error {
 	req := s.request(s.key())
 	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key

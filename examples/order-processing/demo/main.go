@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// patience is how long the demo waits for anything.
+// patience is the longest time that the demo waits for one condition, such as a status of a run.
 const patience = time.Minute
 
 func main() {
@@ -42,7 +42,7 @@ func main() {
 // A demo holds the processes of the demo and its first error. After an error its methods do
 // nothing.
 type demo struct {
-	ctx              context.Context //nolint:containedctx // the demo is one call
+	ctx              context.Context //nolint:containedctx // the demo runs only once
 	out              io.Writer
 	bin, module, dsn string
 	dir              string // logs and files of the demo; removed at the end

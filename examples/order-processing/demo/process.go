@@ -14,12 +14,14 @@ import (
 
 // A process describes a process that the demo has started and will stop.
 type process struct {
-	name  string
-	cmd   *exec.Cmd
-	stdin io.Closer // nil = the process ends by SIGTERM
+	name string
+	cmd  *exec.Cmd
+	// Standard input of the process. To end the process, the demo closes it; nil = the demo sends
+	// SIGTERM.
+	stdin io.Closer
 	exit  chan error
 	log   string
-	gone  bool // the process has ended, so the method `stop` does nothing
+	gone  bool // the process has ended already, so the method `stop` does nothing
 }
 
 // start starts a process whose output goes to a log file.
@@ -121,7 +123,8 @@ func (d *demo) kill(p *process) {
 	p.gone = true
 }
 
-// stop ends a process in order and waits for its end.
+// stop asks a process to end, and waits until it has ended. If the process does not end within 30
+// seconds, stop kills it.
 func (p *process) stop() error {
 	if p.gone {
 		return nil

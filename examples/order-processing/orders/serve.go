@@ -31,7 +31,8 @@ func (s *server) run(ctx context.Context) error {
 	defer cancel()
 	if s.withStdin {
 		go func() {
-			_, _ = io.Copy(io.Discard, s.stdin) // an error ends the copying, too
+			// Copy returns when stdin ends or after an error. In both cases the server must stop.
+			_, _ = io.Copy(io.Discard, s.stdin)
 			cancel()
 		}()
 	}
@@ -82,7 +83,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(o) // an error means that the caller has ended the connection
+		_ = json.NewEncoder(w).Encode(o) // an error means that the caller has closed the connection
 	}
 }
 

@@ -136,7 +136,7 @@ type shopProcess struct {
 // accepts connections.
 func startShop(ctx context.Context, stderr io.Writer) (*shopProcess, error) {
 	ready := filepath.Join(stateDir, "shop.addr")
-	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // the method `stop` ends it, after the engine
+	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // the method `stop` ends the shop, but only after the engine has ended
 		"--no-carrier", "AQ", "--fault", "charge:times=1,status=503")
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()

@@ -76,7 +76,8 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
-		_ = server.Close() // calls in progress get no answer; callers must handle that
+		// Calls in progress get no answer. The callers must handle this.
+		_ = server.Close()
 	}
 	<-done
 	return nil

@@ -93,8 +93,8 @@ ON CONFLICT (key) DO UPDATE SET arrivals = arrivals + 1,
 RETURNING ` + recordColumns
 
 // arrive records the arrival of a call before the shop does any work for the call. It returns the
-// row of the call's key. If the row is a tombstone without a request, arrive stores the request of
-// the late call in the row.
+// row whose key is the key of the call. If this row is a tombstone without a request, arrive stores
+// the request of the late call in the row.
 func (s *store) arrive(ctx context.Context, r record) (record, error) {
 	var known record
 	row := s.db.QueryRowContext(ctx, effectArrive, r.Key, r.Kind, r.Order, r.Item, r.Qty, r.Amount, r.Undoes, r.Fingerprint, now())

@@ -142,9 +142,9 @@ func readField(f *typed.Field, s *jsonscan.Scanner, v reflect.Value) bool {
 	return len(f.Schema.Enum) == 0 || slices.ContainsFunc(f.Schema.Enum, func(e json.RawMessage) bool { return bytes.Equal(e, s.Src[from:s.Pos]) })
 }
 
-// preset stores a default in the struct v. It is the default of an optional field that is missing
-// or null in the JSON. If the field has no default, preset does nothing and returns true. If the
-// default is wrong, preset returns false.
+// preset stores the default of the optional field f in the struct v. It is called if the field is
+// missing or null in the JSON. If the field has no default, preset does nothing and returns true.
+// If the default is wrong, preset returns false.
 func preset(f *typed.Field, v reflect.Value) bool {
 	if f.Schema.Default == nil {
 		return true

@@ -150,7 +150,8 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 // ok is false, the value is unusual or wrong.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	if depth > jsonscan.MaxDepth {
-		return out, false // so many levels can mean that the value contains itself
+		// So many levels can mean that the value contains itself.
+		return out, false
 	}
 	switch x := tree.(type) {
 	case nil:

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// parseDuration parses a duration as time.ParseDuration does. In addition, a number of days may
-// come first, as in "2d" or "-1d12h": workflows write durations with days. If the text is no
-// duration, or does not fit into a time.Duration, parseDuration returns false.
+// parseDuration parses a duration as time.ParseDuration does. In addition, it accepts a number of
+// days at the beginning, as in "2d" or "-1d12h", because workflows write durations with days. If
+// the text is no duration, or if the duration is too large for a time.Duration, parseDuration
+// returns false.
 func parseDuration(s string) (time.Duration, bool) {
 	days, rest, inDays := strings.Cut(s, "d")
 	if !inDays {

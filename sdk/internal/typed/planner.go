@@ -211,7 +211,9 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // ignore the default of a nested struct: inputs may use the same struct
+			// This field belongs to a struct inside of the output. An input may use the same
+			// struct, so the default is allowed here. But an output does not use it.
+			return f, nil
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err

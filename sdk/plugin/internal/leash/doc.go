@@ -18,8 +18,8 @@
 // all processes. If the keeper itself is killed, the kernel kills the process (but not its
 // descendants), because SIGKILL is the parent-death signal of the process.
 //
-// The keeper also enforces the Limits of the process. A process that exceeds a limit is killed
-// with all its descendants, and its error names the limit.
+// The keeper also enforces the Limits of the process. A process that exceeds the limit of memory or
+// threads is killed with all its descendants, and its error names the limit.
 //
 // On other systems there is no keeper. There the process leads a process group. This package
 // kills the group when the process has ended or Kill is called.
@@ -41,13 +41,15 @@ type Command struct {
 	Limits  Limits
 }
 
-// Limits are the limits for a process, including the processes that it starts. A zero field
-// means no limit. The limits work on Linux only.
+// Limits are the limits for a process, including the processes that it starts. A zero field means
+// no limit. The limits work on Linux only.
 //
-// The limits need no special rights and no cgroup, so they also work in a container. The keeper
-// checks the limits once a second. It checks sooner if the machine has many more threads or much
-// less free memory than at some time since the last check. A process can exceed a limit between two
-// checks. So a limit protects the machine, but it is not exact.
+// The limits need no special rights and no cgroup, so they also work in a container. The kernel
+// enforces the limit Files: a process that opens too many files gets an error. The keeper enforces
+// the other two limits. It measures memory and threads once a second. It measures sooner if since
+// the last measurement the number of threads on the machine has risen a lot, or the free memory of
+// the machine has fallen a lot. Between two measurements, a process can exceed a limit. So a limit
+// protects the machine, but it is not exact.
 type Limits struct {
 	// Memory is the largest memory of all processes together, in bytes. It includes swapped
 	// memory, but not the pages of files.

@@ -23,9 +23,10 @@ const (
 	keeperName = "engine-leash"
 	keeperMark = "ENGINE_LEASH" // variable that makes a program a keeper; the keeper does not pass it on
 	saysFile   = 3              // descriptor to which the keeper writes
-	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
-	runFile    = 5              // descriptor of the file to run, if there is one
-	killNow    = 'k'            // byte with which the host asks the keeper to kill the process at once
+	// Descriptor that the keeper reads. At the end of file, the keeper knows that the host is gone.
+	heldFile = 4
+	runFile  = 5   // descriptor of the file to run, if there is one
+	killNow  = 'k' // byte with which the host asks the keeper to kill the process at once
 
 	// Words that the keeper writes to the host, each with a number.
 	wordPid   = "pid"   // the process was started; the number is its process id
@@ -67,9 +68,11 @@ type keeper struct {
 	says    *os.File // pipe to the host
 	private string   // directory to remove if the host dies; "" = none
 	limits  Limits
-	host    int  // process id of the host
-	pid     int  // id of the process that the keeper starts; 0 before the start
-	ended   bool // wait4 was called for the ended process, so another one may have the id pid
+	host    int // process id of the host
+	pid     int // id of the process that the keeper starts; 0 before the start
+	// The process with the id pid has ended, and wait4 was called for it. So another process may
+	// now have this id.
+	ended bool
 }
 
 func (k *keeper) run(path string, args []string) {
@@ -83,9 +86,9 @@ func (k *keeper) run(path string, args []string) {
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
-	// If a service manager sends SIGTERM or another signal of the operating system to all processes
-	// of a service, only the agents should react to it. The keeper calls Notify and not Ignore: the
-	// agent inherits from the keeper which signals are ignored.
+	// A service manager may send SIGTERM or another signal of the operating system to all processes
+	// of a service. Only the agents should react to it, not the keeper. The keeper calls Notify and
+	// not Ignore: a signal that the keeper ignores would be ignored in the agent, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail(err)
@@ -142,8 +145,8 @@ func getThreads() {
 	done.Done()
 }
 
-// memoryHandicap is how much higher the oom_score_adj of an agent is than that of its engine. When
-// memory runs out, the kernel ends the process with the highest score. The largest oom_score_adj
+// memoryHandicap is how much the oom_score_adj of an agent is above that of its engine. When memory
+// runs out, the kernel ends the process with the highest score. The largest allowed oom_score_adj
 // is 1000.
 const memoryHandicap = 300
 
@@ -222,8 +225,8 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 }
 
 // reap removes all ended children from the process table. If the process k.pid has ended, reap
-// first kills the rest of its process group, and then notifies the host. The result `left` is
-// true if a child still runs.
+// first kills the rest of the process group that k.pid leads, and then notifies the host. The
+// result `left` is true if at least one child is still running.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
@@ -253,14 +256,14 @@ func hasEnded(pid int) bool {
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind is how many searches of /proc may find no process, although the kernel reports that
-// children exist. After so many searches, the method `clear` gives up. One such search means
-// nothing: while a process gets a new parent, /proc does not list it for a moment. But if /proc is
-// hidden, no search finds a process.
+// maxBlind is a number of searches of /proc. If so many searches find no process, although the
+// kernel reports that children exist, the method `clear` gives up. It does not give up after one
+// such search: while a process gets a new parent, /proc does not list this process for a moment.
+// But if /proc is hidden, no search ever finds a process.
 const maxBlind = 20
 
-// clear kills all descendants of the keeper and waits for their end. It ignores a process
-// that has changed its user, because the keeper has no permission to kill it.
+// clear kills all descendants of the keeper and waits for their end. It does not wait for a process
+// that has changed its user, because the keeper has no permission to kill such a process.
 func (k *keeper) clear() {
 	if !k.ended {
 		k.killGroup()
@@ -283,10 +286,10 @@ func (k *keeper) clear() {
 func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
 // killBelow kills the descendants of a process. It stops each process before it lists the children
-// of that process. It kills the descendants only after it has stopped all of them. The reason is a
-// program that starts copies of itself without end: it could start them faster than they are killed
-// one after the other. The result `seen` is the number of descendants found, and the result
-// `killed` is the number of descendants killed.
+// of that process, and kills the descendants only after it has stopped all of them. The reason: a
+// program that starts copies of itself without end could start copies faster than killBelow kills
+// them one after the other. The result `seen` is how many descendants killBelow has found, and the
+// result `killed` is how many of them it has killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {

@@ -24,7 +24,7 @@ type Process struct {
 	keeper     *exec.Cmd
 	limits     Limits
 	reports    *bufio.Reader // reads the lines that the keeper writes
-	reportPipe *os.File      // the pipe from which the field `words` reads
+	reportPipe *os.File      // the pipe from which the field `reports` reads
 
 	mu         sync.Mutex // protects the fields below
 	over       *excess    // the limit that the process has exceeded; nil = none
@@ -132,8 +132,8 @@ func (p *Process) Wait() error {
 }
 
 // Killed returns an error that names the limit which the process has exceeded; nil if it has
-// exceeded none. After an error, the keeper has killed the process or is killing it. Another
-// goroutine must have called Wait, because Wait reads the report of the keeper.
+// exceeded none. If there is an error, the keeper has already killed the process or is killing it
+// now. Another goroutine must have called Wait, because only Wait reads the report of the keeper.
 func (p *Process) Killed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,11 +19,13 @@ const (
 // A watch measures the memory, threads and CPU time of a tree of processes, and checks the
 // limits.
 type watch struct {
-	limits  Limits
-	keeper  int       // process id of the keeper; the tree consists of the keeper's descendants
-	due     time.Time // time of the next measurement of the tree
-	last    machine   // fewest threads and most free memory since the last measurement of the tree
-	suspect bool      // the tree used too much memory at the last measurement
+	limits Limits
+	keeper int       // process id of the keeper; the tree consists of the keeper's descendants
+	due    time.Time // time of the next measurement of the tree
+	// Values of the machine since the last measurement of the tree: the smallest number of threads,
+	// and the largest free memory.
+	last    machine
+	suspect bool // the tree used too much memory at the last measurement
 	cpus    confinement
 }
 
@@ -64,9 +66,10 @@ func (w *watch) glance() *excess {
 }
 
 // measure measures the tree: it adds up the values of all processes of the tree. It returns the
-// excess if the tree has exceeded a limit; otherwise nil. It returns an excess of memory only
-// if two measurements, one after the other, find it. The reason: for a moment, a forked
-// process shares its memory with its parent, and measure counts this memory twice.
+// excess if the tree has exceeded a limit; otherwise nil. If the tree uses too much memory, measure
+// returns the excess only if the measurement before this one has found too much memory, too. The
+// reason: for a moment after a fork, the new process shares its memory with its parent, and measure
+// counts this memory twice.
 func (w *watch) measure(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {
