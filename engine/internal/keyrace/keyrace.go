@@ -225,7 +225,7 @@ type proof struct {
 	// that waited for the key and got it.
 	landed, admitted atomic.Int64
 	replacing        bool
-	once             bool // the scope of the key is `ever`: it has one run at most
+	once             bool // the scope of the key is `ever`, so at most one run gets the key
 }
 
 // enough reports whether enough runs have had the key.
@@ -239,8 +239,8 @@ func (p *proof) enough() bool {
 	return !p.replacing || p.admitted.Load() > 5
 }
 
-// commit commits one transition. The second result is the time at which the operation began: when
-// the writer was free.
+// commit commits one transition. The second result is the time at which the operation began. This
+// is the time at which the writer became free, and not the time of the call.
 func (c *client) commit(ctx context.Context, t store.Transition) (store.Outcome, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -320,15 +320,15 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 	c.end(ctx, run, 1, status.RunCancelled)
 }
 
-// other ends the run that has the key. It does nothing if this run has waited for the key, because
-// then the client that submitted the run ends it.
+// other ends the run that has the key. It does nothing if this run is one of the runs that waited
+// for the key. Such a run is ended by the client that submitted it.
 func (c *client) other(ctx context.Context, run status.RunID, to status.RunState) {
 	if _, waited := c.waiting.Load(run); run != 0 && !waited {
 		c.end(ctx, run, 1, to)
 	}
 }
 
-// end tries to end a run. The parameter `seq` is the number of its next row.
+// end tries to end a run. The parameter `seq` is the number of the run's next row.
 func (c *client) end(ctx context.Context, run status.RunID, seq int32, to status.RunState) {
 	o, called := c.commit(ctx, store.Transition{Run: run, Seq: seq, At: time.Now(), State: to, NextCheck: store.Never, Data: []byte{2}})
 	if o.Err != nil && !errors.Is(o.Err, store.ErrStale) {

@@ -81,7 +81,7 @@ type agent struct {
 type agentVersion struct {
 	spec invoke.AgentSpec
 	used int       // slots that calls of this version have reserved
-	last time.Time // time of the last call, or of the last time at which a run waited for one
+	last time.Time // time at which a call was last made, or at which a run last waited for a call
 }
 
 // forget is how long the limits of a version of an agent count after its last call.
@@ -116,7 +116,8 @@ func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 	return spec.RateLimit.Calls == 0 && (!a.slots.others || a.slots.used <= a.slots.fair)
 }
 
-// userLocked returns the entries for a version of an agent. It adds them if they are missing.
+// userLocked returns the agent and the agentVersion for a version of an agent. It adds them to
+// l.agents if they are missing.
 func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *agentVersion) {
 	name := spec.Name + "/" + spec.Plugin
 	a := l.agents[name]

@@ -63,9 +63,9 @@ type Announcer struct {
 	cfg Config
 
 	mu sync.Mutex // protects the field below
-	// later holds the notices that this engine could not announce, and when it tries each of them
-	// again. Another engine may be able to announce them, for example because it has a key that
-	// this engine lacks.
+	// The field `later` holds the notices that this engine could not announce. The value is the
+	// time at which this engine tries the notice again. Another engine may be able to announce the
+	// notice, for example because it has a key that this engine lacks.
 	later map[notice.Notice]time.Time
 }
 
