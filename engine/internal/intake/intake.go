@@ -52,7 +52,7 @@ type Config struct {
 	Hints <-chan struct{}
 	// NoWork reports whether the store has said a short time ago that there are no submissions.
 	// When it returns true at the end of a pause, no scan starts, and the next pause begins. A hint
-	// starts a scan in any case. If NoWork is nil, each pause ends with a scan.
+	// ends the pause in any case. If NoWork is nil, each pause ends with a scan.
 	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration

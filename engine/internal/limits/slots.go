@@ -46,8 +46,10 @@ type slots struct {
 	unmet   bool          // the last answer had too few slots, or the store did not answer
 	// expected is the number of runs that will soon wait for a slot (see Prepare).
 	expected int
-	idle     time.Time // time of the first question at which no call needed a slot; zero = a call needed one at the last question
-	others   bool      // another engine waits for a slot
+	// Time of the first question at which no call needed a slot; zero = a call needed a slot at the
+	// last question.
+	idle   time.Time
+	others bool // another engine waits for a slot
 }
 
 // free returns how many calls may start now.

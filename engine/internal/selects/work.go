@@ -39,7 +39,7 @@ type Config struct {
 	MaxPause   time.Duration   // longest pause between two searches for a firing
 	// NoWork reports whether the store has said a short time ago that no firing is open. When it
 	// returns true at the end of a pause, no search starts, and the next pause begins. A hint
-	// starts a search in any case. If NoWork is nil, each pause ends with a search.
+	// ends the pause in any case. If NoWork is nil, each pause ends with a search.
 	NoWork func() bool
 }
 
