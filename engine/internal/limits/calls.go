@@ -31,10 +31,11 @@ type calls struct {
 	grant quota.CallGrant // the calls that the store has granted in its last answer; zero = none
 	used  int             // granted calls that were started
 	ends  time.Time       // from this time on, no more of the granted calls are started
-	last  time.Time       // last time at which the call that was started last may be sent; zero = no call was started
-	sent  time.Time       // time of the question to which `grant` is the answer
-	next  time.Time       // earliest time of the next question to the store
-	full  bool            // the store said that no call is free before the time in the field `next`
+	// Last time at which the call that was started last may be sent; zero = no call was started.
+	last time.Time
+	sent time.Time // time of the question to which `grant` is the answer
+	next time.Time // earliest time of the next question to the store
+	full bool      // the store said that no call is free before the time in the field `next`
 	// expected is the number of runs that will soon wait for a call (see Prepare).
 	expected int
 }

@@ -46,7 +46,8 @@ func newKin(w *world) *kin {
 	// Half of the worlds with families are stubborn. Of the other worlds, only a quarter are.
 	// Families need more, because few of their runs are undone.
 	c.stubborn = w.seed%2 == 0
-	if c.slots == 0 { // engines share the limits of agents only if each engine has its own limit of slots, too
+	// Engines share the limits of agents only if each engine has its own limit of slots, too.
+	if c.slots == 0 {
 		c.slots = 8
 	}
 	k := &kin{
@@ -137,7 +138,9 @@ func (k *kin) posted(id store.MessageID, m store.Message) {
 		return
 	}
 	verb, ok := strings.CutPrefix(m.Dedup, "parent/")
-	if !ok { // the verb that changes the time until which the parent waits is the only one without such a text
+	// Only the verb that changes the time until which the parent waits has no text that begins with
+	// "parent/".
+	if !ok {
 		verb = "wait until another time"
 	}
 	k.w.mu.Lock()

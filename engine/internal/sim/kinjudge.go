@@ -87,7 +87,8 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	now := s.state.Status()
 	if now.Final() || now.NeedsHuman() {
 		state := now.String()
-		if s.kin.reached[state] == nil { // engines died while they had the run in hand, so no record reaches this state
+		// Engines died while they had the run in hand, so no record reaches this state.
+		if s.kin.reached[state] == nil {
 			s.kin.reached[state] = []*dsl.Workflow{s.flow}
 		}
 		s.kin.must[state] = append(s.kin.must[state], s.kin.reached[state][len(s.kin.reached[state])-1])
@@ -109,7 +110,9 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 		f := limits[name]
 		for _, key := range []string{"", "n", "r", "s", "a", "b", "c"} { // first letters of var.tag, and keys of for_each
 			p, err := k.w.store.Places(ctx, name, key, 100)
-			again := 0 // number of open child runs that had succeeded and now turn back, because such a run needs no place
+			// The number of open child runs that had succeeded and now turn back: such a run needs
+			// no place.
+			again := 0
 			for _, c := range k.w.order {
 				// If one commit has the present row and the row that lets this child run turn back,
 				// the second row may not be checked yet. So a child run that has ended counts, too,
