@@ -36,7 +36,7 @@ const (
 // away handles one message between an engine and the store. It waits while the message is delayed
 // or the engine is frozen. It returns an error if the message is lost, or if ctx ends.
 func (w *wire) away(ctx context.Context, c caller) error {
-	if err := ctx.Err(); err != nil { // database/sql also returns this error before it sends anything
+	if err := ctx.Err(); err != nil { // as database/sql does before it sends anything
 		return err
 	}
 	if d := w.world.latency(); d > 0 {

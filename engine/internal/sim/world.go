@@ -40,11 +40,11 @@ type world struct {
 	store      *memory.Store
 	remote     *remote
 	nodes      []*node
-	client     *node              // submits runs without an owner; it is connected to the store, but runs no engine
+	client     *node              // submits runs without an owner; connected to the store, but without an engine
 	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
 	still      []gate             // gates between the Supervisor of an engine and the store
 	agentGates []gate             // gates between an engine and agents
-	ctx        context.Context    // ctx of the whole simulation, for goroutines that may outlive one call
+	ctx        context.Context    // for the whole simulation: for goroutines that may outlive one call
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
