@@ -320,8 +320,8 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
 	deadline := time.Now().Add(patience(limit))
-	// The runs that may still be open. A run that has ended or is parked leaves this list for ever:
-	// no person acts, so the run cannot change any more.
+	// The runs that may still be open. A run leaves this list when it has ended or is parked: no
+	// person acts, so the run cannot change any more.
 	left := w.Runs()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]

@@ -60,13 +60,17 @@ const (
 // An ask is the input of an operation.
 type ask struct {
 	kind kind
-	run  status.RunID    // in a `submit` or `replace`, the new run; in an `end` or `admit`, the run that has to end or to start
-	to   status.RunState // in an `end`, the state in which the run has to end
+	// In a `submit` or `replace`, the new run. In an `end` or `admit`, the run that has to end or
+	// to start.
+	run status.RunID
+	to  status.RunState // in an `end`, the state in which the run has to end
 }
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // after a `submit` or `replace`, the run that has the key; after a `reset` or `look`, the run that took the key last; 0 = there is none
+	// After a `submit` or `replace`, the run that has the key. After a `reset` or `look`, the run
+	// that took the key last. 0 = there is none.
+	run   status.RunID
 	next  status.RunID // after a `look`, the open run that waits for the key; 0 = there is none
 	done  bool         // the operation has changed the store
 	state goals.State  // after a `reset` or `look`, the state of the key; "" = there is none, or the answer does not say it
@@ -129,8 +133,9 @@ func (c keyContext) ended(run status.RunID) (next keyContext, ok bool) {
 	return c, true
 }
 
-// step is the model: it says whether the store may give the answer `out` in this state, and what
-// the state is after that.
+// step is the model of a correct store. The first result says whether the store may give the answer
+// `out` to the operation `in`, if its state is c. The second result is the state after the
+// operation.
 func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) {
 	at := c.now(s)
 	switch in.kind {
@@ -185,7 +190,8 @@ func (c keyContext) replaced(s naming.Scope, in ask, out answer) (bool, keyConte
 	return out.done && out.run == in.run, to
 }
 
-// finished returns the context after the end of a run, and whether the run was open.
+// finished returns the context after the end of the run in.run. The second result is true if this
+// run was open before.
 func (c keyContext) finished(in ask) (to keyContext, open bool) {
 	to = c
 	switch {

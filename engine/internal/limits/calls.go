@@ -15,7 +15,7 @@ const (
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
 	// holdFrom decides how a run waits for a call. If the wait is at least this long, the run gets
-	// the time at which it continues. If the wait is shorter, the run stays in the queue of the
+	// the time at which its wait ends. If the wait is shorter, the run stays in the queue of the
 	// agent.
 	holdFrom = 2 * time.Second
 )

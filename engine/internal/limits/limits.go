@@ -103,9 +103,9 @@ func New(of invoke.Capacity, cfg Config) *Limits {
 func limited(spec *invoke.AgentSpec) bool { return spec.MaxConcurrency > 0 || spec.RateLimit.Calls > 0 }
 
 // Reusable reports whether a run may use the slot of its last call for its next call. The result is
-// false if another engine waits for a slot and this engine uses more than its fair part. It is also
-// false if the agent has a rate_limit, because then each call needs its own right to start. In both
-// cases the run waits for its turn, like other runs.
+// false in two cases. In the first case, another engine waits for a slot, and this engine uses more
+// than its fair part. In the second case, the agent has a rate_limit, so that each call needs its
+// own right to start. If the result is false, the run waits like other runs.
 func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 	if !limited(&spec) {
 		return true

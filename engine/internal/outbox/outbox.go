@@ -284,8 +284,8 @@ func (p *Sender) send(ctx context.Context, to string, list []replies.Reply, deli
 }
 
 // judge looks at the errors of some tries. If one of them is a failure of the sink, judge records
-// it and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of
-// the sink: judge only delays the next try.
+// the failure and returns the pause before the next try. If there is no such failure, judge returns
+// 0. A *NotNow is no failure of the sink: judge only records that the next try must wait.
 func (p *Sender) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow

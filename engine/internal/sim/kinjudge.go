@@ -338,8 +338,9 @@ func (w judges) rang(beginning string) bool {
 	return false
 }
 
-// judgeRings checks each announcement of a state: the run, or the run of one of its groups, must
-// have reached this state, and the notify block must name this state.
+// judgeRings checks each announcement of a state. The announced run, or the run of one of its
+// groups, must have reached this state. The notify block that made the announcement must name this
+// state.
 func (w judges) judgeRings() {
 	names := map[string][]*runLog{}
 	for _, s := range w.order {

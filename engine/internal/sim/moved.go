@@ -37,8 +37,8 @@ func (m *moved) first(name string) string { return rename(m.was, name) }
 // later name of it.
 func (m *moved) now(name string) string { return rename(m.is, name) }
 
-// rename looks up a name in the map, then the result of this look-up, and so on. It returns the
-// last name that it finds.
+// rename replaces a name by its value in the map, and repeats this until the map has no value for
+// the name. The key of an instance stays the same.
 func rename(names map[string]string, name string) string {
 	base, key, each := strings.Cut(name, "[")
 	for names[base] != "" {

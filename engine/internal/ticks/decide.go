@@ -15,7 +15,7 @@ const Late = time.Minute
 type Step struct {
 	Tick   time.Time // tick whose run starts; zero = none
 	Next   time.Time // next tick of the schedule afterwards; zero = there is none any more
-	Cancel bool // before anything else, the run of the previous tick is cancelled
+	Cancel bool      // before anything else, the run of the previous tick is cancelled
 	Wait   bool      // nothing happens until the run of the previous tick has ended; Next is not set
 }
 
