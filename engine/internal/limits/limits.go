@@ -222,9 +222,9 @@ func (a *agent) keysLocked() []string {
 }
 
 // Start takes the right to start one call, for which a slot was reserved. Start does not ask the
-// store. The parameter `completeBy` is the complete-by of the call, in store time. If ok is false,
-// the call must not start. The result `startBy` is the last time, by this process's clock, at which
-// the call may be sent; zero = the complete-by of the call.
+// store. The parameter `completeBy` is the complete-by of the call, in store time. If the result
+// `ok` is false, the call must not start. The result `startBy` is the last time, by this process's
+// clock, at which the call may be sent. If it is zero, the call may be sent until its complete-by.
 func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool) {
 	if !limited(&spec) {
 		return time.Time{}, true
