@@ -80,7 +80,7 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		select {
 		case <-k.full:
 			if failing {
-				continue // the last flush failed: wait for the next tick
+				continue // the last flush failed, so the next flush comes at the next tick
 			}
 			least = logBatch
 		case <-ticker.C:
@@ -122,7 +122,8 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		// The first n lines are still those in `batch`, because only flush removes lines.
+		// Only flush removes lines, so the first n elements of k.lines are still the lines in
+		// `batch`.
 		k.lines = lists.DropFirst(k.lines, n)
 		k.mu.Unlock()
 	}

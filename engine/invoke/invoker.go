@@ -72,8 +72,8 @@ type Call struct {
 	// most once. It may ignore late replies and never call OnLate. nil = late replies are
 	// ignored.
 	OnLate func(sdk.Reply)
-	// Scrub removes sensitive values from texts about the call that people will read, such
-	// as the agent's log. Scrub is safe for concurrent use. It may be called after Invoke has
+	// Scrub removes sensitive values from texts about the call that people will read, such as the
+	// agent's log. Scrub is safe for concurrent use. An Invoker may call it after Invoke has
 	// returned. nil = there are no sensitive values.
 	Scrub func(string) string
 	// Secrets are the sensitive values that Scrub removes. If a text may belong to several
@@ -114,13 +114,14 @@ type AgentSpec struct {
 	Key string
 }
 
-// WhyTooSlow is the Deferred.Why of a call that was not sent before its StartBy.
+// WhyTooSlow is the value of Deferred.Why if a call was not sent because its StartBy has passed.
 const WhyTooSlow = "it was not ready in time for its turn in rate_limit"
 
 // A Deferred is the error that an Invoker returns for a call that was not sent.
 type Deferred struct {
 	Until time.Time // time of the next try, by this process's clock; zero = soon
-	// Why the call was not sent, such as "circuit open", "full" or "secret env:X is not set".
+	// Why says why the call was not sent, such as "circuit open", "full" or "secret env:X is not
+	// set".
 	Why string
 }
 

@@ -13,11 +13,11 @@ import (
 )
 
 // A run's history is a chain. Each row of the journal ends with a tag or a checksum. The engine
-// computes it from the row's data, run, number and time, and from the tag or checksum of the
-// previous row (decision 0020). With an encryption key, rows have tags, which cannot be made
-// without the key. Without a key, rows have checksums, which show accidental changes. Rows of
-// earlier versions have neither a tag nor a checksum, but the tag or checksum of the next row
-// covers them.
+// computes the tag or checksum from the row's data, run, number and time, and from the tag or
+// checksum of the previous row (decision 0020). With an encryption key, rows have tags, which
+// cannot be made without the key. Without a key, rows have checksums, which show accidental
+// changes. Rows of earlier versions have neither a tag nor a checksum, but the tag or checksum of
+// the next row covers them, too.
 const (
 	sumSize = 4
 
@@ -78,8 +78,8 @@ type Link struct {
 // bindingSize is the number of bytes that appendBinding appends.
 const bindingSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendBinding appends to b what the tag or checksum of a row covers in addition to the row's
-// data: the run, number and time of the row, and the tag or checksum of the previous row.
+// appendBinding appends to b the bytes that the tag or checksum of a row covers in addition to the
+// row's data: the run, number and time of the row, and the tag or checksum of the previous row.
 func appendBinding(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -95,8 +95,8 @@ func checksum(binding, body []byte) uint32 {
 }
 
 // bind appends the tag or checksum to the data of a row. It returns the longer data, and the link
-// for the next row. It may change the given data: to save an allocation, it writes the bytes of
-// appendBinding behind the data, and then removes these bytes.
+// for the next row. It may change the slice `data`. For example, it writes the bytes of
+// appendBinding behind the data for a short time, because this saves an allocation.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -117,16 +117,16 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// The field `others` is used as long as no row of the run had a tag. Until then it is not known
-	// which key will have made the first tag. So the chain computes, for each key, the tag that the
-	// key would give the last row. Link.tag is the tag of the first key, and `others` has the tags
-	// of the further keys.
+	// The field `others` is used only until the first row with a tag. Before this row, the chain
+	// does not know which key has made its tag. So for each known key, the chain computes the tag
+	// that the key would give the last row. Link.tag is the tag of the first key, and `others` has
+	// the tags of the further keys, in their order.
 	others [][crypt.TagSize]byte
 	buf    [bindingSize]byte
 }
 
-// follow checks the next row. If the parameter `sealer` is nil, it accepts every tag, because tags
-// cannot be checked without a key. The error says what is wrong with the row.
+// follow checks the next row. If the parameter `sealer` is nil, follow accepts every tag, because
+// tags cannot be checked without a key. The error says what is wrong with the row.
 func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing

@@ -129,9 +129,9 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 }
 
 // Family returns the ids of all workflows of the definition with the given digest, by name. The
-// function `member` returns the id of any workflow of this definition. Family calls the function
-// only if it does not know the definition yet. It returns an error if the workflow belongs to
-// another definition.
+// function `member` returns the id of any workflow of this definition. Family calls `member` only
+// if the cache does not have the definition yet. If the id that `member` returns belongs to another
+// definition, Family returns an error.
 func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
 	d.mu.Lock()
 	ids := d.byDigest[digest]
@@ -164,9 +164,10 @@ func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	return false
 }
 
-// Definition returns the whole stored definition that contains a workflow, for people who
-// ask which definition a run has. Each call reads it again. It returns ErrNotFound, or a
-// *KeyError if the definition is sealed with an unknown key.
+// Definition returns the whole stored definition that contains a workflow, for people who ask which
+// definition a run has. Each call reads the definition from the store again. Definition returns
+// ErrNotFound if there is no such workflow, or a *KeyError if the definition is sealed with an
+// unknown key.
 func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	stored, _, err := d.store.Definition(ctx, id)
 	if err != nil {
@@ -183,9 +184,9 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	return def, nil
 }
 
-// Shared returns the same as Definition. But as long as a caller uses the returned definition,
-// further calls of Shared return the same object for each workflow of the definition. This saves
-// time, because a module may have hundreds of workflows, and reading it takes long.
+// Shared does the same as Definition, but saves time: a module may have hundreds of workflows, and
+// reading it takes long. As long as a caller uses a returned definition, Shared returns the same
+// object again, for each workflow of this definition.
 func (d *Definitions) Shared(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	d.loading.Lock()
 	defer d.loading.Unlock()

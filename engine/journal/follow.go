@@ -28,8 +28,8 @@ type FollowOptions struct {
 	// Unanswered is called when the store stops answering. It is called again only after
 	// the store has answered in between. nil = not called.
 	Unanswered func(err error)
-	// Through is called before Follow returns because a child run, at any depth, needs a person.
-	// Its argument is that child run. nil = not called.
+	// Through is called before Follow returns, if the reason for the return is that a child run, at
+	// any depth, needs a person. The argument is this child run. nil = not called.
 	Through func(child store.RunRow)
 }
 
@@ -54,8 +54,8 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 		}
 		var broken *HistoryError
 		if !loaded && errors.As(err, &broken) {
-			// Perhaps Reseal has given new tags to rows that Follow had read before. So read all
-			// rows of the run again, but do not pass the same facts to fn a second time.
+			// Perhaps Reseal has given new tags to rows that Follow has read already. So Follow
+			// reads all rows of the run again. It does not pass a fact to fn a second time.
 			f.from = max(from, f.story.Facts+1)
 			if err := ask.Do(ctx, load); err != nil {
 				return nil, followError(ctx, run, err)
@@ -66,7 +66,7 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 		if err != nil {
 			return nil, err
 		}
-		if loaded { // the Head was read together with these rows, so it must match them
+		if loaded { // the Head was read together with these rows, so the Head must fit the rows
 			if err := f.story.whole(); err != nil {
 				return nil, followError(ctx, run, err)
 			}

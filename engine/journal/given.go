@@ -18,8 +18,8 @@ import (
 func givenBinding(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.
-// The parameter `vars` must have a value for each of these variables, and may have more. With a key
-// the values are sealed, because a value may be sensitive.
+// The parameter `vars` must have a value for each deployment variable, and may have values of other
+// variables. If there is a key, the values are sealed, because a value may be sensitive.
 func EncodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, vars dsl.Value) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(vars.JSON(), &all); err != nil {

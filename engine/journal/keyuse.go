@@ -112,9 +112,10 @@ func (u keyUses) addRun(sealer crypt.Sealer, k kept) {
 	}
 }
 
-// keyOf returns the id of the key that sealed or tagged the next row, and true. If the row is
-// neither sealed nor tagged, it returns "" and false. If the row is tagged but not sealed, and no
-// known key made the tag, it returns "" and true.
+// keyOf says which key sealed or tagged the next row. If the row is sealed, or if a known key made
+// its tag, it returns the id of the key and true. If the row is only tagged, and no known key made
+// the tag, it returns "" and true. If the row is neither sealed nor tagged, it returns "" and
+// false.
 func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id string, has bool) {
 	body, check, ok := cutCheck(row.Data)
 	if ok && body[0]&^markFlags == crypt.MarkSealed {
@@ -127,7 +128,7 @@ func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id 
 			}
 		}
 	}
-	if err := c.follow(sealer, run, row); err != nil { // wrong history: count later rows anyway
+	if err := c.follow(sealer, run, row); err != nil { // the history is wrong here, but later rows are counted anyway
 		c.rows, c.best = row.Seq+1, unprotected
 		if has && protectionOf(body[0]) == tagged {
 			c.tag, c.best = [crypt.TagSize]byte(check), tagged

@@ -28,16 +28,16 @@ const (
 	hintFixed = "this kind of store keeps its first key"
 )
 
-// PinKey records in a store the id of the key with which an engine seals data, before that engine
+// PinKey records in a store the id of the key with which an engine seals data, before this engine
 // writes any other data. If a key is recorded already, PinKey refuses an engine that does not have
-// this key, because that engine could not read what other engines write. It refuses an engine
-// without any key as well, because that engine would write in plain text what the other engines
-// seal. If only engines without keys have worked on a store, no key is recorded.
+// the recorded key, because this engine could not read the data of other engines. PinKey also
+// refuses an engine without any key, because this engine would write in plain text the data that
+// other engines seal. If only engines without keys have worked on a store, no key is recorded.
 //
-// The key can be changed: the engine gives the new key first, and the former key behind it. Then
-// PinKey records the id of the new key in front of the id of the former key. From then on it
-// refuses an engine that has only one of these keys, or that has the two keys in the former order.
-// After FinishRotation, an engine needs only the new key.
+// The key can be changed: an engine gives the new key first, and the former key behind it. Then
+// PinKey records the id of the new key in front of the id of the former key. From then on, PinKey
+// refuses an engine that has only one of the two keys, or that has them in the former order. After
+// FinishRotation, an engine needs only the new key.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	for {
 		again, err := pinOnce(ctx, st, sealer)
@@ -84,9 +84,10 @@ func pinOnce(ctx context.Context, st store.Store, sealer crypt.Sealer) (again bo
 	return false, pinSince(ctx, st, role, id)
 }
 
-// fitsPin compares the keys of an engine with the recorded ids, newest first. It returns true
-// if the first key of the engine is the newest key, and false if it is a new key that may be
-// recorded. It returns a *KeyError if the engine lacks a key or has the keys in another order.
+// fitsPin compares the keys of an engine with the recorded ids, newest first. It returns true if
+// the first key of the engine is the newest recorded key. It returns false if the first key of the
+// engine is a new key, which may be recorded now. It returns a *KeyError if the engine lacks a
+// recorded key, or has the keys in another order.
 func fitsPin(pinned []string, sealer crypt.Sealer) (bool, error) {
 	if sealer == nil {
 		return false, &crypt.KeyError{ID: pinned[0], Hint: hintPinned}
@@ -123,9 +124,9 @@ func KeysOf(ctx context.Context, st store.Catalogue) ([]string, error) {
 	return strings.Split(pinned, ","), nil
 }
 
-// pinSince records the highest engine number at the time when the key with this id becomes the
-// newest. Engines up to this number may still seal with the former key. If a number is recorded for
-// this key already, pinSince changes nothing.
+// pinSince is called when the key with this id becomes the newest key. It records the highest
+// number that an engine has at this time. Engines up to this number may still seal with the former
+// key. If a number is recorded for this key already, pinSince changes nothing.
 func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id string) error {
 	if role == nil {
 		return nil
@@ -169,9 +170,10 @@ func sinceOf(ctx context.Context, st store.Store, id string) (value string, last
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
-// untagged rows of that run and of later runs. If they accepted such rows, a person who can write
-// to the state could replace the rows of a run by untagged rows, which look like rows of earlier
-// versions. If the state has no runs yet, the rows of all its runs must be tagged.
+// untagged rows of this run and of later runs. The reason is that untagged rows look like rows of
+// earlier versions. If engines accepted them, a person who can write to the state could replace the
+// rows of a run by untagged rows. If the state has no runs yet, the rows of all its runs must be
+// tagged.
 func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	mark, err := st.Pin(ctx, SettingHistory, "")
 	switch {

@@ -32,9 +32,10 @@ const resealTries = 5
 // Engines may work on the store meanwhile. Reseal can be interrupted and called again at any time,
 // because it replaces either all old data of a run or none.
 //
-// Each tag depends on the tag of the row before. So if one row changes, all later rows of the run
-// get new tags, too. They are replaced together, and one empty row is added. An engine that has
-// read the former rows cannot add its own row any more: it reads the run again (rekey.Resealer).
+// Each tag depends on the tag of the previous row. So if one row of a run changes, all later rows
+// of the run get new tags, too. Reseal replaces all these rows together, and adds one empty row to
+// the journal. An engine that has read the former rows cannot add its own row any more, because the
+// number of the row is taken: it reads the run again (rekey.Resealer).
 func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing, error) {
 	role, err := resealer(st)
 	if err != nil {
@@ -190,7 +191,7 @@ func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error
 		return out, refuse(err)
 	}
 	if len(rows) > 0 {
-		// A wrong history must not get right tags, so the run is verified first.
+		// First verify the run: if its history is wrong, its rows must not get right tags.
 		v, err := verifyRun(ctx, r.sealer, r.defs, k.Loaded)
 		if err != nil {
 			return out, err

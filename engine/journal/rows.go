@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// If a row has exactly one record, and the record is not sealed, the first byte of the row is
-// markLone plus the number of the format. Such a row omits the record's time, because the store
-// keeps this time as the row's time. markLone is persisted and must never change.
+// markLone is in the first byte of each row that has exactly one record, if this record is not
+// sealed: the byte is markLone plus the number of the format. Such a row omits the record's time,
+// because the store keeps this time as the row's time. markLone is persisted and must never change.
 const markLone = 16
 
 // rowBinding returns the bytes to which the seal of a journal row is bound: the run and the number

@@ -26,19 +26,20 @@ type Run struct {
 
 	Stored int64 // size of the journal in bytes
 
-	// The snapshot with which FoldShort began: the number of rows that the snapshot covers, their
-	// size in bytes, and the size of the snapshot in bytes. All are 0 if FoldShort has read all
-	// rows.
+	// The next three fields describe the snapshot with which FoldShort began: the number of rows
+	// that the snapshot covers, the size of these rows in bytes, and the size of the snapshot in
+	// bytes. All are 0 if FoldShort has read all rows.
 	Covered                     int32
 	CoveredBytes, SnapshotBytes int64
 	Refused                     *SnapshotError // why the snapshot is faulty; nil = FoldShort found no fault, or there is no snapshot
 
-	moved int // number of moves to other definitions that are applied to the field Flow
+	moved int // number of moves to other definitions that the field Flow includes
 
 	chain chain
 }
 
-// Rows returns the number of rows of the run's journal.
+// Workflow returns the id of the workflow that the run has in this state. If the run was moved,
+// this is not the workflow of its start, which Head.Workflow keeps.
 func (st *Run) Rows() int32 { return st.chain.rows }
 
 // Workflow returns the id of the workflow that the run has in this state. A run that was moved has
@@ -89,8 +90,8 @@ func (rd Reader) Fold(ctx context.Context, l store.Loaded, scratch *Scratch, eac
 	return story, nil
 }
 
-// begin reads what is needed to read the rows of the run: the workflow, and whether every row must
-// have a tag.
+// begin reads the data that is needed before the rows: the workflow of the run, and whether every
+// row must have a tag.
 func (st *Run) begin(ctx context.Context, defs *Definitions) (err error) {
 	if st.Flow, err = defs.Workflow(ctx, st.Head.Workflow); err != nil {
 		return err

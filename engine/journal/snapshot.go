@@ -48,9 +48,9 @@ func snapshotBinding(run status.RunID, next int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(next))
 }
 
-// Snapped reports whether a snapshot can be made of a run with this link. A reader compares the
-// snapshot with the last row that the snapshot covers. So this row must have a tag if there is a
-// key, and otherwise a checksum.
+// Snapped reports whether a snapshot of the run can be made after the row with this link. A reader
+// compares the snapshot with this row, which is the last row that the snapshot covers. So the row
+// must have a tag if there is a key, and a checksum if there is none.
 func (l Link) Snapped(sealer crypt.Sealer) bool {
 	if sealer == nil {
 		return l.best == summed
@@ -206,11 +206,11 @@ func (p *Point) follows(row store.Row) bool {
 	return false
 }
 
-// A Noter collects notes about the events of a run while the run is folded. Resume is called before
-// the first event, and replaces all notes. Its argument holds the notes about the events before a
-// snapshot; it is empty if the run is folded from its first row. If the rows do not fit the
-// snapshot, Resume is called a second time, with empty notes, and the events come again from the
-// first row.
+// A Noter collects notes about the events of a run while the run is folded. The method Resume is
+// called before the first event, and replaces all notes. Its argument holds the notes about the
+// events before the snapshot. The argument is empty if the run is folded from its first row. If the
+// rows do not fit the snapshot, Resume is called a second time with empty notes. Then the method
+// Note gets all events from the first row on.
 type Noter interface {
 	Resume(Notes)
 	Note(machine.Event)
@@ -218,9 +218,10 @@ type Noter interface {
 
 // FoldShort does the same as Fold for a run that was loaded with package snapshots. It begins with
 // the snapshot, and folds only the rows after it. If the snapshot cannot be used, FoldShort reads
-// all rows of the run from the store, because only the journal counts. If the reason may be a
-// fault, it sets Run.Refused. Two reasons are no fault: the state got its encryption key later, or
-// another version of the engine wrote the snapshot.
+// all rows of the run from the store, because only the journal counts. In this case it also sets
+// Run.Refused, unless the reason is certainly no fault. There are two such reasons: the state got
+// its encryption key after the snapshot was stored, or another version of the engine wrote the
+// snapshot.
 func (rd Reader) FoldShort(ctx context.Context, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	if l.Snapshot == nil {
 		noter.Resume(Notes{})

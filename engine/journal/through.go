@@ -24,10 +24,10 @@ type childWatch struct {
 	found store.RunRow // the child run that needed a person at the last question; Run 0 = none
 }
 
-// ask returns the child run, at any depth, because of which the run needs a person. It returns
-// false if there is none, if the pause is not over, or if the store does not answer. A child run
-// counts only if two questions in a row find it: a parent that turns back may be about to cancel
-// the child.
+// ask returns a child run, at any depth, because of which the run needs a person. It returns false
+// if there is none, if the pause is not over, or if the store does not answer. A child run counts
+// only if two questions in a row find it. The reason is that a parent that turns back may be about
+// to cancel the child run.
 func (w *childWatch) ask(ctx context.Context, st store.Journal, run status.RunID) (store.RunRow, bool) {
 	begin := time.Now()
 	if w.next.IsZero() {
@@ -48,8 +48,8 @@ func (w *childWatch) ask(ctx context.Context, st store.Journal, run status.RunID
 
 // needyChild returns an open child run, at any depth, that needs a person. The result has the id 0
 // if there is none. A child run with messages in its inbox does not count, because a message may be
-// the decision of a person. needyChild goes down from the run: so it reads no other runs, however
-// many of them need a person.
+// the decision of a person. needyChild starts at the given run and reads only the child runs below
+// it. So it takes no more time if many other runs of the store need a person.
 func needyChild(ctx context.Context, st store.Journal, run status.RunID) (store.RunRow, error) {
 	for level := []status.RunID{run}; len(level) > 0; {
 		var below []status.RunID

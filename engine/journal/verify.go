@@ -24,8 +24,8 @@ type Verified struct {
 
 // Verify checks the histories of runs. It returns one result for each run that exists, by ascending
 // id. If the parameter `sealer` is nil, Verify does not check tags. There are two changes that
-// Verify does not notice (decision 0020). The first: a whole run was removed. The second: the last
-// rows of a run were removed, and the Head of the run was changed to fit.
+// Verify does not notice (decision 0020). First, a whole run was removed. Second, the last rows of
+// a run were removed, and the Head of the run was changed so that it fits the remaining rows.
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {
@@ -42,8 +42,8 @@ func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs 
 	return out, nil
 }
 
-// verifyRun checks one run. Verified.Err says what is wrong with the run. The second result is
-// an error only if the store cannot be read.
+// verifyRun checks one run. The field Err of the first result says what is wrong with the run. The
+// second result is an error if the store cannot be read.
 func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded) (Verified, error) {
 	v := Verified{Head: l.Head, Rows: len(l.Rows)}
 	for _, row := range l.Rows {

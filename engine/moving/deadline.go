@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A Moment is what a comparison needs besides the state of the run.
+// A Moment holds the data for a comparison that is not in the state of the run.
 type Moment struct {
 	At        time.Time      // time of the move; a new deadline must be later than this
 	Allowance *dsl.Allowance // limits the cost of the expressions; nil = no limit
@@ -16,8 +16,9 @@ type Moment struct {
 
 // deadline sets the fields Deadline and NewDeadline of the plan. It refuses the move if the
 // deadline of the new definition cannot be evaluated, or has passed. The run keeps its present
-// deadline in two cases. First, the old definition gives the same deadline as the new one: a person
-// may have extended it. Second, the run has passed its pivot, so its deadline has no effect.
+// deadline in two cases. In the first case, the old and the new definition give the same deadline.
+// The present deadline may still differ from it, because a person may have extended it. In the
+// second case, the run has passed its pivot, so its deadline has no effect.
 func (c *comparison) deadline() {
 	if c.run.Phase != model.PhaseForward || c.run.Passed || len(c.plan.Refusals) > 0 {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Remains returns what remains of the effects of a run that has ended. Effects that the run can
-// still undo for its parent do not count. A restart of the parent needs the result: it must know
-// the effects that remain of child runs, and not only those of the parent's own steps.
+// Remains returns which effects of a run that has ended remain. Effects that the run can still undo
+// for its parent do not count. The result is needed for a restart of the parent: the effects that
+// remain of child runs count there, and not only the effects of the parent's own steps.
 func Remains(r *model.Run, nodes []*model.Node) status.Kept {
 	kept := status.Kept(0)
 	if r.Left > 0 {
@@ -30,8 +30,8 @@ func Remains(r *model.Run, nodes []*model.Node) status.Kept {
 	return kept
 }
 
-// inDoubt reports whether it is unknown for some node whether it has an effect. The parameter
-// `succeeded` is true if the run of the nodes has succeeded. Such a run has undone nothing yet, and
+// inDoubt reports whether there is a node that may or may not have an effect. The parameter
+// `succeeded` is true if the run of the nodes has succeeded. Such a run has undone nothing yet. So
 // only the effects that its child runs keep can be in doubt.
 func inDoubt(nodes []*model.Node, succeeded bool) bool {
 	return slices.ContainsFunc(nodes, func(n *model.Node) bool {

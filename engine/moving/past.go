@@ -31,9 +31,9 @@ func (p *Past) Succession(next *dsl.Workflow, from From) Succession {
 	return Restart(p.Flow, next, p.Run, p.Nodes, from.Step, from.Again)
 }
 
-// Ancestors returns the list model.Run.Ancestors of a new run. An ancestor of the ended run is in
-// the list if it made the calls of a step that is taken over. The last entry is the ended run
-// itself.
+// Ancestors returns the list model.Run.Ancestors for a new run. The last entry of the list is the
+// ended run itself. The entries before it are ancestors of the ended run: each of them made the
+// calls of a step that is taken over.
 func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 	own := model.Ancestor{
 		Run: p.Run.ID, Name: p.Run.Name, Key: p.Run.Key, Trigger: p.Run.Trigger, Started: p.Run.Started, From: from.Step, Reason: from.Reason,
@@ -60,10 +60,10 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 	return slices.DeleteFunc(all, func(a model.Ancestor) bool { return len(a.Steps) == 0 && a.Run != p.Run.ID })
 }
 
-// Take copies the result and the effect of a node of the ended run into the node n of the new run.
-// It does not copy what only the ended run needs: attempts, pauses and the state of the undo. It
-// also copies no doubt about an attempt, because a node is only taken over if its effect is
-// certain.
+// Take copies the result and the effect of the node `was` of the ended run into the node n of the
+// new run. It does not copy data that only the ended run needs: attempts, pauses and the state of
+// the undo. It does not copy doubts about an attempt either, because a node is taken over only if
+// its effect is certain.
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0

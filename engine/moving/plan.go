@@ -20,8 +20,8 @@ type Plan struct {
 	Steps    []Step
 	Refusals []Refusal
 	Vars     dsl.Value // the run's variables for the new definition
-	// The new workflow; the index of each step is the number of its node. It is nil if there is a
-	// refusal.
+	// The new workflow of the run; nil if there is a refusal. The index of a step in this workflow
+	// is the number of the step's node.
 	Flow   *dsl.Workflow
 	StepOf []int32 // see model.Move
 	// Deadline is the deadline that the new definition gives to the run; 0 = none. It counts only
@@ -260,9 +260,9 @@ func (c *comparison) open(n *model.Node) bool {
 }
 
 // inFlight refuses the move because a call of a step is in flight. The parameter `why` says what
-// the new definition does to the step. The advice depends on the kind of the step: a pause of the
-// run lets an ordinary call end, but it does not end a child run. In a group no step starts during
-// the pause, so the group does not end either.
+// the new definition does to the step. The advice depends on the kind of the step. An ordinary call
+// ends while the run is paused. A child run does not end because its parent is paused. A group does
+// not end during the pause either, because no step of the group starts then.
 func (c *comparison) inFlight(s *Step, why string) {
 	switch k := c.now.Steps[s.Node].Child; {
 	case k == nil:
@@ -281,7 +281,7 @@ func untouched(n *model.Node) bool {
 		n.Signal == (model.Reception{}) && n.Loop == (model.Loop{})
 }
 
-// harmless reports whether a node has been called, but certainly has no effect, so that it may
+// harmless reports whether a node certainly has no effect, even if it was called, so that it may
 // start again from the beginning.
 func harmless(n *model.Node) bool {
 	return n.Effect() == status.EffectNone && !n.Expanded && !n.Waits() && !n.Well() && n.Loop == (model.Loop{}) && n.UndoDoubt == 0
@@ -338,8 +338,8 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 	}
 }
 
-// dependencies refuses the move if a step has begun and, in the new definition, depends on a step
-// that has not ended. Such a step would continue without waiting for the other step.
+// dependencies refuses the move if a step has begun and, in the new definition, depends on another
+// step that has not ended well. The first step would continue without waiting for the other step.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return

@@ -30,8 +30,8 @@ type Heritage struct {
 	State status.StepState
 	Taken bool // the new run takes over the result; false = the step runs in the new run
 	// Effect is true if the step has an effect that the old run has not undone, or if a child run
-	// of the step keeps effects. If Taken is true, the new run takes over this effect. Otherwise
-	// the new run may cause the effect a second time.
+	// of the step keeps effects. If Taken is true, the new run takes over this effect. If Taken is
+	// false, the step runs again, and may cause the effect a second time.
 	Effect bool
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
 }

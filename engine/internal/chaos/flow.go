@@ -184,7 +184,8 @@ func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) 
 // A flowStep is a step of a Flow that flowOf makes.
 type flowStep struct {
 	Step
-	// words and undo are the faults of the calls and of the undos, each separated by commas.
-	// park is a further line of the retry block; "" = none.
+	// The field `words` lists the faults of the calls, separated by commas. The field `undo` lists
+	// the faults of the undos in the same way. The field `park` is a further line of the retry
+	// block; "" = none.
 	words, undo, park string
 }

@@ -95,8 +95,8 @@ func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, 
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
-	// If Lost returns true, the run has the code engine_lost, and engines do not work on it even
-	// if it is due.
+	// The method Lost returns true if the run has the code engine_lost. Engines do not work on such
+	// a run, even if it is due.
 	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) {
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
@@ -197,8 +197,8 @@ func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 	}
 }
 
-// alerts checks that the run has one alert for each time that it was parked (I9). The parameter
-// `parked` is the number of these times.
+// alerts compares two numbers, which must be equal (I9): the number of the run's alerts, and the
+// parameter `parked`, which says how many times the run was parked.
 func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	rows, err := j.w.store.Alerts(ctx, r.ID, 1000)
 	if err != nil {

@@ -80,8 +80,9 @@ type load struct {
 	batch int           // number of runs in a batch
 	limit int           // number of open runs at which load pauses
 
-	open                    []status.RunID // accepted runs that may still be open, oldest first
-	accepted, again, waited int            // numbers of accepted runs, repeated submissions, and pauses
+	open []status.RunID // accepted runs that may still be open, oldest first
+	// Numbers of accepted runs, of repeated submissions, and of pauses.
+	accepted, again, waited int
 }
 
 // run submits batches of runs until the channel `done` is closed.

@@ -53,8 +53,8 @@ func (w *World) signal(id string) {
 	w.Note("signal %q: sent to %d runs, refused by %d", id, accepted, refused)
 }
 
-// waits checks the wait steps of a run. A signal may end at most one wait step, and no wait step
-// may reach its deadline while the run keeps a signal that the step could take. All wait steps of
+// waits checks the wait steps of a run. A signal may end at most one wait step. While the run keeps
+// a signal that a wait step could take, the step may not reach its deadline. All wait steps of
 // generated workflows wait for the same signal. The result is the number of wait steps that a
 // signal ended.
 func (j *judge) waits(r Run, records []machine.Record) (taken int) {

@@ -320,7 +320,9 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
 	deadline := time.Now().Add(patience(limit))
-	left := w.Runs() // runs that may be open; no person acts, so an ended or parked run stays so
+	// The runs that may still be open. A run leaves this list when it has ended or is parked: no
+	// person acts, so the run cannot change any more.
+	left := w.Runs()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		open = open[:0]
 		var next []Run

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Clock returns store time: the time on the store's clock at the last tick, plus the time
-// that this process's monotonic clock has measured since. So engines agree on the time even
-// if their own clocks differ by an hour. A Clock also knows when the lease ends.
+// A Clock returns store time: the time on the store's clock at the last tick, plus the time that
+// has passed since this tick by the monotonic clock of this process. So engines agree on the time
+// even if their own clocks differ by an hour. A Clock also knows when the lease ends.
 type Clock struct {
 	mu     sync.Mutex // protects the fields below
 	store  time.Time  // store time at the last tick

@@ -50,8 +50,9 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
-	// NoWork reports whether the store has said a short time ago that there are no submissions. If
-	// so, the end of a pause starts no scan: only a hint does. nil = it is not known.
+	// NoWork reports whether the store has said a short time ago that there are no submissions.
+	// When it returns true at the end of a pause, no scan starts, and the next pause begins. A hint
+	// ends the pause in any case. If NoWork is nil, each pause ends with a scan.
 	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
@@ -77,12 +78,12 @@ type Run struct {
 type Intake struct {
 	cfg  Config
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
-	// after is the id of the last submission that the last scan has read; 0 = the next scan begins
-	// with the first submission.
+	// The field `after` is the id of the last submission that the last scan has read. If it is 0,
+	// the next scan begins with the first submission.
 	after int64
-	// left holds unique keys. A submission with such a key has stayed in the store, so later
-	// submissions with this key wait, too. A scan that begins with the first submission empties
-	// `left`.
+	// The field `left` holds unique keys. For each of them, a submission with this key has stayed
+	// in the store, so later submissions with the same key wait, too. A scan that begins with the
+	// first submission empties `left`.
 	left map[uniqueKey]bool
 }
 
@@ -120,12 +121,14 @@ func (x *Intake) scanDue(ctx context.Context) (int, error) {
 }
 
 // Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If this
-// engine cannot decide on a submission now, Scan leaves it in the store and works on the next one.
-// If there are more than 1,000 submissions, the next Scan continues after the last submission of
-// this Scan. So submissions that stay in the store do not hold up later ones. Submissions with the
-// same unique key become runs one after the other, in the order in which they were made: the first
-// or the newest of them wins, as the unique block says. If this engine cannot decide on one of them
-// now, the later ones with the same key wait, too.
+// engine cannot decide on a submission now, Scan leaves the submission in the store and works on
+// the next one. If there are more than 1,000 submissions, the next Scan continues after the last
+// submission of this Scan. So submissions that stay in the store do not hold up later ones.
+//
+// Submissions with the same unique key become runs one after the other, in the order in which they
+// were made. The unique block says whether the first or the newest of them wins. If this engine
+// cannot decide on a submission with such a key now, the later submissions with the same key wait,
+// too.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	if x.after == 0 {
 		clear(x.left)

@@ -33,8 +33,9 @@ func explain(scope naming.Scope, history []porcupine.Operation) string {
 	var (
 		b     strings.Builder
 		state keyContext
-		// last is a time. Of the operations that are not in the order, the first one ended at this
-		// time. The candidates for the next operation are the operations that had begun by then.
+		// The variable `last` is a time: the earliest end of all operations that are not in the
+		// order. An operation is a candidate for the next place in the order if it began before or
+		// at this time.
 		last int64
 	)
 	done := make(map[porcupine.Operation]bool, len(order))

@@ -60,13 +60,17 @@ const (
 // An ask is the input of an operation.
 type ask struct {
 	kind kind
-	run  status.RunID    // in a `submit` or `replace`, the new run; in an `end` or `admit`, the run that has to end or to start
-	to   status.RunState // in an `end`, the state in which the run has to end
+	// In a `submit` or `replace`, the new run. In an `end` or `admit`, the run that has to end or
+	// to start.
+	run status.RunID
+	to  status.RunState // in an `end`, the state in which the run has to end
 }
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // after a `submit` or `replace`, the run that has the key; after a `reset` or `look`, the run that took the key last; 0 = there is none
+	// After a `submit` or `replace`, the run that has the key. After a `reset` or `look`, the run
+	// that took the key last. 0 = there is none.
+	run   status.RunID
 	next  status.RunID // after a `look`, the open run that waits for the key; 0 = there is none
 	done  bool         // the operation has changed the store
 	state goals.State  // after a `reset` or `look`, the state of the key; "" = there is none, or the answer does not say it
@@ -129,8 +133,9 @@ func (c keyContext) ended(run status.RunID) (next keyContext, ok bool) {
 	return c, true
 }
 
-// step is the model: it says whether the store may give the answer `out` in this state, and what
-// the state is after that.
+// step is the model of a correct store. The first result says whether the store may give the answer
+// `out` to the operation `in`, if its state is c. The second result is the state after the
+// operation.
 func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) {
 	at := c.now(s)
 	switch in.kind {
@@ -185,7 +190,8 @@ func (c keyContext) replaced(s naming.Scope, in ask, out answer) (bool, keyConte
 	return out.done && out.run == in.run, to
 }
 
-// finished returns the context after the end of a run, and whether the run was open.
+// finished returns the context after the end of the run in.run. The second result is true if this
+// run was open before.
 func (c keyContext) finished(in ask) (to keyContext, open bool) {
 	to = c
 	switch {
@@ -225,7 +231,7 @@ type proof struct {
 	// that waited for the key and got it.
 	landed, admitted atomic.Int64
 	replacing        bool
-	once             bool // the scope of the key is `ever`: it has one run at most
+	once             bool // the scope of the key is `ever`, so at most one run gets the key
 }
 
 // enough reports whether enough runs have had the key.
@@ -239,8 +245,8 @@ func (p *proof) enough() bool {
 	return !p.replacing || p.admitted.Load() > 5
 }
 
-// commit commits one transition. The second result is the time at which the operation began: when
-// the writer was free.
+// commit commits one transition. The second result is the time at which the operation began. This
+// is the time at which the writer became free, and not the time of the call.
 func (c *client) commit(ctx context.Context, t store.Transition) (store.Outcome, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -320,15 +326,15 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 	c.end(ctx, run, 1, status.RunCancelled)
 }
 
-// other ends the run that has the key. It does nothing if this run has waited for the key, because
-// then the client that submitted the run ends it.
+// other ends the run that has the key. It does nothing if this run is one of the runs that waited
+// for the key. Such a run is ended by the client that submitted it.
 func (c *client) other(ctx context.Context, run status.RunID, to status.RunState) {
 	if _, waited := c.waiting.Load(run); run != 0 && !waited {
 		c.end(ctx, run, 1, to)
 	}
 }
 
-// end tries to end a run. The parameter `seq` is the number of its next row.
+// end tries to end a run. The parameter `seq` is the number of the run's next row.
 func (c *client) end(ctx context.Context, run status.RunID, seq int32, to status.RunState) {
 	o, called := c.commit(ctx, store.Transition{Run: run, Seq: seq, At: time.Now(), State: to, NextCheck: store.Never, Data: []byte{2}})
 	if o.Err != nil && !errors.Is(o.Err, store.ErrStale) {

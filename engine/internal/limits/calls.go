@@ -15,7 +15,7 @@ const (
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
 	// holdFrom decides how a run waits for a call. If the wait is at least this long, the run gets
-	// the time at which it continues. If the wait is shorter, the run stays in the queue of the
+	// the time at which its wait ends. If the wait is shorter, the run stays in the queue of the
 	// agent.
 	holdFrom = 2 * time.Second
 )
@@ -31,10 +31,11 @@ type calls struct {
 	grant quota.CallGrant // the calls that the store has granted in its last answer; zero = none
 	used  int             // granted calls that were started
 	ends  time.Time       // from this time on, no more of the granted calls are started
-	last  time.Time       // the call that was started last must be sent by this time; zero = none
-	sent  time.Time       // time of the question to which `grant` is the answer
-	next  time.Time       // earliest time of the next question to the store
-	full  bool            // the store said that no call is free before the time in the field `next`
+	// Last time at which the call that was started last may be sent; zero = no call was started.
+	last time.Time
+	sent time.Time // time of the question to which `grant` is the answer
+	next time.Time // earliest time of the next question to the store
+	full bool      // the store said that no call is free before the time in the field `next`
 	// expected is the number of runs that will soon wait for a call (see Prepare).
 	expected int
 }
@@ -68,9 +69,9 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 	return c.last, true
 }
 
-// askCalls asks the store for calls if runs wait for them. When the engine will start no more of
-// the granted calls, askCalls also reports to the store how many of them were started. The result
-// is the time until the next question. The error is store.ErrFenced, or the error of ctx.
+// askCalls asks the store for calls if runs wait for them. It also reports how many of the granted
+// calls were started, as soon as the engine will start no more of them. The result is the time
+// until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Du
 	if c.grant.Calls > 0 && !over {
 		return ask, c.ends.Sub(now)
 	}
-	unused := over && c.used < c.grant.Calls // other engines can use these calls
+	unused := over && c.used < c.grant.Calls // the store can give these calls to other engines
 	if waiting == 0 && !unused {
 		return ask, pause
 	}

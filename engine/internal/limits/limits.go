@@ -81,7 +81,7 @@ type agent struct {
 type agentVersion struct {
 	spec invoke.AgentSpec
 	used int       // slots that calls of this version have reserved
-	last time.Time // time of the last call, or of the last time at which a run waited for one
+	last time.Time // time at which a call was last made, or at which a run last waited for a call
 }
 
 // forget is how long the limits of a version of an agent count after its last call.
@@ -103,9 +103,9 @@ func New(of invoke.Capacity, cfg Config) *Limits {
 func limited(spec *invoke.AgentSpec) bool { return spec.MaxConcurrency > 0 || spec.RateLimit.Calls > 0 }
 
 // Reusable reports whether a run may use the slot of its last call for its next call. The result is
-// false if another engine waits for a slot and this engine uses more than its fair part. It is also
-// false if the agent has a rate_limit, because then each call needs its own right to start. In both
-// cases the run waits for its turn, like other runs.
+// false in two cases. In the first case, another engine waits for a slot, and this engine uses more
+// than its fair part. In the second case, the agent has a rate_limit, so that each call needs its
+// own right to start. If the result is false, the run waits like other runs.
 func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 	if !limited(&spec) {
 		return true
@@ -116,7 +116,8 @@ func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 	return spec.RateLimit.Calls == 0 && (!a.slots.others || a.slots.used <= a.slots.fair)
 }
 
-// userLocked returns the entries for a version of an agent. It adds them if they are missing.
+// userLocked returns the agent and the agentVersion for a version of an agent. It adds them to
+// l.agents if they are missing.
 func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *agentVersion) {
 	name := spec.Name + "/" + spec.Plugin
 	a := l.agents[name]
@@ -221,9 +222,9 @@ func (a *agent) keysLocked() []string {
 }
 
 // Start takes the right to start one call, for which a slot was reserved. Start does not ask the
-// store. The parameter `completeBy` is the complete-by of the call, in store time. If ok is false,
-// the call must not start. The result `startBy` is the last time, by this process's clock, at which
-// the call may be sent; zero = the complete-by of the call.
+// store. The parameter `completeBy` is the complete-by of the call, in store time. If the result
+// `ok` is false, the call must not start. The result `startBy` is the last time, by this process's
+// clock, at which the call may be sent. If it is zero, the call may be sent until its complete-by.
 func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool) {
 	if !limited(&spec) {
 		return time.Time{}, true

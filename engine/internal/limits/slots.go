@@ -46,8 +46,10 @@ type slots struct {
 	unmet   bool          // the last answer had too few slots, or the store did not answer
 	// expected is the number of runs that will soon wait for a slot (see Prepare).
 	expected int
-	idle     time.Time // time since which no call has used a slot; zero = a call uses one
-	others   bool      // another engine waits for a slot
+	// Time of the first question at which no call needed a slot; zero = a call needed a slot at the
+	// last question.
+	idle   time.Time
+	others bool // another engine waits for a slot
 }
 
 // free returns how many calls may start now.
@@ -73,9 +75,9 @@ func (s *slots) release(n int) bool {
 }
 
 // covers reports whether a call that starts now certainly ends before the engine's row in the store
-// expires. The parameter `left` is the longest time that the call may take. If that is longer than
-// the time that the store knows, covers returns false. Then no call starts until the store has
-// answered a question that names the longer time.
+// expires. The parameter `left` is the longest time that the call may take. The store knows such a
+// time, too: the engine named it in the last answered question. If `left` is longer, covers returns
+// false. Then no call starts until the engine has named a longer time, and the store has answered.
 func (s *slots) covers(now time.Time, left time.Duration) bool {
 	if left > s.granted {
 		s.linger = max(s.linger, left+left/8+time.Second)

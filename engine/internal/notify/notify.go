@@ -63,9 +63,9 @@ type Announcer struct {
 	cfg Config
 
 	mu sync.Mutex // protects the field below
-	// later holds the notices that this engine could not announce, and when it tries each of them
-	// again. Another engine may be able to announce them, for example because it has a key that
-	// this engine lacks.
+	// The field `later` holds the notices that this engine could not announce. The value is the
+	// time at which this engine tries the notice again. Another engine may be able to announce the
+	// notice, for example because it has a key that this engine lacks.
 	later map[notice.Notice]time.Time
 }
 
@@ -249,8 +249,8 @@ func (a *Announcer) around(ctx context.Context, run *journal.Run, workflow strin
 // announced returns the variables of a notification. The function `with` makes them from the
 // variables of the named run. If the result has more than `most` bytes, announced calls `with`
 // again without the variables of the run. Then an argument of the notify block that uses such a
-// variable cannot be evaluated, and gets a text of the engine instead, or null if its type is no
-// text. The status and the failure are those of the announced run.
+// variable cannot be evaluated. This argument gets a text of the engine instead, or null if its
+// type is no text. The status and the failure are those of the announced run.
 func announced(of subject, run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	info, failure := of.info, run.State.Failure()
 	info.Status = state

@@ -43,8 +43,8 @@ type Config struct {
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
 	// NoWork reports whether the store said a short time ago that no reply waits for a webhook or
-	// an agent. Then Run looks again only after a call of Posted, or to try a failed sink again.
-	// nil = NoWork counts as false.
+	// an agent. When it returns true, Run looks into the store only after a call of Posted, or to
+	// try a failed sink again. If NoWork is nil, Run works as if it always returned false.
 	NoWork func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
@@ -86,7 +86,8 @@ func New(cfg Config) *Sender {
 	return &Sender{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
 }
 
-// Posted makes Run look at once, because the store has a new reply to a sink. It does not block.
+// Posted makes Run look into the store at once, because the store has a new reply to a sink. Posted
+// does not block.
 func (p *Sender) Posted(to string) {
 	if queue, table := strings.CutPrefix(to, replies.Table); table {
 		p.mu.Lock()
@@ -137,15 +138,15 @@ func (p *Sender) hint(ctx context.Context) {
 	}
 }
 
-// pause returns the time until the next look: until a sink that has failed may be tried again, but
-// at most Config.Most.
+// pause returns the time until the next look into the store. The next look comes as soon as a sink
+// that has failed may be tried again, but at the latest after Config.Most.
 func (p *Sender) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
 	for _, s := range p.sinks {
-		// If s.next has passed more than Config.First ago, Run has looked since then, so s.next
-		// does not count.
+		// If s.next is more than Config.First ago, Run has looked into the store since that time.
+		// Then this sink does not shorten the pause.
 		if left := time.Until(s.next); !s.busy && left > -p.cfg.First {
 			pause = min(pause, left)
 		}
@@ -197,14 +198,14 @@ func (p *Sender) begin(to string) bool {
 	return true
 }
 
-// serve sends the replies for one sink until none is due, or the sink has failed. A sink that has
-// failed before gets only one reply at a time.
+// serve sends the replies for one sink, until no reply is due or a try has failed. If the last try
+// for the sink failed, serve sends only one reply at a time.
 func (p *Sender) serve(ctx context.Context, to string, deliver func(context.Context, replies.Reply) error) {
 	defer func() {
 		p.mu.Lock()
 		p.sinks[to].busy = false
 		p.mu.Unlock()
-		p.Posted("") // Run looks again, because a reply may have come meanwhile
+		p.Posted("") // Run looks into the store again, because a new reply may have come
 	}()
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -283,8 +284,8 @@ func (p *Sender) send(ctx context.Context, to string, list []replies.Reply, deli
 }
 
 // judge looks at the errors of some tries. If one of them is a failure of the sink, judge records
-// it and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of
-// the sink: judge only delays the next try.
+// the failure and returns the pause before the next try. If there is no such failure, judge returns
+// 0. A *NotNow is no failure of the sink: judge only records that the next try must wait.
 func (p *Sender) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow

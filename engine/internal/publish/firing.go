@@ -56,8 +56,8 @@ func (s Firings) Cancel(ctx context.Context, r schedules.Row, tick time.Time, wh
 	return err
 }
 
-// FireEvent opens the firing of an event. The result `refused` is true if the store has no business
-// tables.
+// FireEvent opens the firing of an event. If the store has no business tables, FireEvent returns an
+// error and `refused` = true.
 func (s Firings) FireEvent(ctx context.Context, f inbox.Firing) (refused bool, err error) {
 	if s.Role == nil {
 		return true, ErrNoSelections

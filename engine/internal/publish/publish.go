@@ -115,7 +115,7 @@ func (c Publisher) prepared(p Publication, name string, now time.Time) (publicat
 		}
 		e.rows = append(e.rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: next})
 		if s.Select != nil {
-			continue // each row gives its own values
+			continue // each row of the selection gives its own values to the variables
 		}
 		vars, diags := wf.Bind(append(slices.Clone(p.Assigned), s.Variables...))
 		if diags.HasErrors() {
@@ -129,7 +129,8 @@ func (c Publisher) prepared(p Publication, name string, now time.Time) (publicat
 }
 
 // describe returns the description of a workflow's variables for schedules.Workflow.Variables. It
-// leaves out the variables outside of workflows: the publication gives their values.
+// leaves out the variables that are declared outside of workflows, because the publication gives
+// values to them.
 func describe(wf *dsl.Workflow) ([]byte, error) {
 	type rule struct {
 		Check   json.RawMessage `json:"check"`

@@ -28,8 +28,8 @@ type Publisher struct {
 	Sealer crypt.Sealer // nil = a workflow with sensitive values is refused
 }
 
-// Selection returns the selection of a published schedule, and the schedule. The selection is nil
-// if the schedule has no select block.
+// Selection returns the selection of a published schedule, and the schedule itself. The first
+// result is nil if the schedule has no select block.
 func (c Publisher) Selection(ctx context.Context, r schedules.Row) (*selection.Selection, *cron.Schedule, error) {
 	def, err := journal.NewDefinitions(c.Store, c.Sealer).Definition(ctx, r.ID)
 	if err != nil {

@@ -28,8 +28,10 @@ import (
 )
 
 const (
-	fullPause      = time.Second // pause if all slots of the agent are in use
-	elsewherePause = time.Minute // how long an engine that cannot call the agent leaves the sink to other engines
+	fullPause = time.Second // pause if all slots of the agent are in use
+	// For how long an engine leaves a sink to other engines, if it cannot call the agent of the
+	// sink.
+	elsewherePause = time.Minute
 	maxPause       = 5 * time.Minute
 	maxText        = 1000    // largest length of an agent's answer in an error, in bytes
 	step           = "reply" // name of the step in the requests, as agents and log lines see it
@@ -59,7 +61,8 @@ type Slots interface {
 	Reserve(spec invoke.AgentSpec, n int) bool
 	Release(spec invoke.AgentSpec, n int)
 	// Start takes the right to start one call. The parameter `completeBy` is a store time. The
-	// result `startBy` is a time of this process's clock; zero = the time `completeBy`.
+	// result `startBy` is the last time, by this process's clock, at which the call may be sent. If
+	// it is zero, the call may be sent until `completeBy`.
 	Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool)
 }
 

@@ -72,7 +72,7 @@ func (p *plan) block() {
 	}
 }
 
-// QueryOf returns the query of a selection for the firing in the parameter `f`; nil = for no
+// QueryOf returns the query of a selection for the firing `f`. If f is nil, the query belongs to no
 // firing. A parameter of the query is NULL if neither the definition nor the firing gives a value
 // to it.
 func QueryOf(s *selection.Selection, f *firings.Firing) (firings.Query, error) {

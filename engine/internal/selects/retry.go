@@ -15,9 +15,9 @@ type Retried struct {
 	Error string // why the row stays in the quarantine; "" = it left the quarantine
 }
 
-// Retry reads quarantined rows of a firing again and starts their runs. The runs have the names
-// that the firing gives them, so a row never starts two runs. A row that is gone, or that has an
-// error again, stays in the quarantine.
+// Retry reads quarantined rows of a firing again and starts their runs. The name of such a run is
+// the same as in the firing, so a row never starts two runs. A row stays in the quarantine if it is
+// gone from the database, or if it has an error again.
 func Retry(ctx context.Context, role firings.Store, def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer, list []firings.Bad, submit SubmitFunc) ([]Retried, error) {
 	p, err := planOf(def, f, sealer)
 	if err != nil {

@@ -37,8 +37,9 @@ type Config struct {
 	Submit     SubmitFunc
 	Hints      <-chan struct{} // receives a value when there may be an open firing
 	MaxPause   time.Duration   // longest pause between two searches for a firing
-	// NoWork reports whether the store has said a short time ago that no firing is open. If so,
-	// the end of a pause starts no search: only a hint does. nil = it is not known.
+	// NoWork reports whether the store has said a short time ago that no firing is open. When it
+	// returns true at the end of a pause, no search starts, and the next pause begins. A hint
+	// ends the pause in any case. If NoWork is nil, each pause ends with a search.
 	NoWork func() bool
 }
 
@@ -129,7 +130,7 @@ func (w *Worker) keys(ctx context.Context, p *plan) error {
 		q := p.query
 		n := min(q.PageSize, len(keys))
 		for n > 0 && n < len(keys) && keys[n] == keys[n-1] {
-			n++ // rows with the same key are in one page
+			n++ // all rows with the same key must be in one page
 		}
 		q.Keys, keys = slices.Clip(append([]string{}, keys[:n]...)), keys[n:]
 		q.Last = len(keys) == 0
@@ -182,7 +183,9 @@ func (w *Worker) renew(ctx context.Context, f *firings.Firing, stop <-chan struc
 			w.cfg.Logger.Warn("renew the lease of a firing", "error", err)
 		case !held:
 			select {
-			case <-stop: // the firing is not lost: its version has changed because the progress was stored
+			// The firing is not lost. Its version has changed because the method `hand` stored the
+			// progress.
+			case <-stop:
 			default:
 				cancel(errLost)
 			}

@@ -43,8 +43,8 @@ func (r *remote) stated(key string) map[string]any {
 	return map[string]any{"id": out.ID, "n": out.N, "ok": out.OK}
 }
 
-// ask works like the method `do`, with one difference: if it refuses a call, it says so in its
-// reply and returns no failure. A refused call has no effect.
+// ask works like the method `do`, with one difference: if the service refuses a call, ask returns a
+// reply that says so, and no failure. A refused call has no effect.
 func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	out, err := r.work(ctx, c, in, true)
 	var f *sdk.Failure
@@ -54,8 +54,8 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 	return out, err
 }
 
-// long works like the method `do`, but in two halves. In the first half it gives signs of life, and
-// at the end of that half it records a checkpoint.
+// long works like the method `do`, but the call has two halves. In the first half, it sends
+// heartbeats. At the end of the first half, it records a checkpoint.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
 		for range 2 {
@@ -107,7 +107,8 @@ func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error
 	return rawOut{"raw", json.RawMessage(`{"n": 3}`)}, nil
 }
 
-// nextFault counts a call that has no entry in the ledger, and returns the fault of the call.
+// nextFault counts a call of an action that has no effects, so that the ledger has no entry for the
+// call. It returns the fault of the call.
 func (r *remote) nextFault(name string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +123,8 @@ type ringIn struct {
 	Text string `agent:"text"`
 }
 
-// ring is the action that notifications call. It may count the same text several times.
+// ring is the action that notifications call. It counts how many times each text was announced. A
+// repeated call is counted again.
 func (r *remote) ring(ctx context.Context, _ *sdk.Call, in ringIn) (sdk.None, error) {
 	m := r.nextFault("ring")
 	if m != busy && m != refuses && m != silent && m != unsure {

@@ -134,8 +134,8 @@ func (w *world) isHealed() bool {
 	return !w.healedAt.IsZero()
 }
 
-// heal ends all faults. An engine that runs now still ends at the time that lifetime has chosen
-// for it.
+// heal ends all faults, with one exception: an engine that runs now still ends at the time that the
+// method `lifetime` has chosen for it.
 func (w *world) heal() {
 	w.remote.heal()
 	w.mu.Lock()

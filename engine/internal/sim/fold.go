@@ -33,7 +33,9 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		return
 	}
 	if more, err := w.store.Rows(ctx, run, int32(s.rows), 1); err != nil || len(more) > 0 {
-		return // another row was committed meanwhile; the call of landed for that row checks the run
+		// Another row was committed meanwhile. The run is checked in the call of landed for that
+		// row.
+		return
 	}
 	if int(seq) != s.rows-1 {
 		return
@@ -42,8 +44,10 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 	if row.State != status {
 		w.faultLocked("%s: replay says %v, the row says %v (I10)", s.name, status, row.State)
 	}
-	handed := row.Owner == 0 && s.row.Owner == by                     // the owner has released the run, because it stops
-	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) { // the first row of a run may have no owner
+	// The owner releases the run when the owner stops.
+	handed := row.Owner == 0 && s.row.Owner == by
+	// Only the first row of a run may have no owner.
+	if row.Owner != by && !handed && (row.Owner != 0 || s.rows > 1) {
 		w.faultLocked("%s: engine %d wrote, but engine %d owns it (I3)", s.name, by, row.Owner)
 	}
 	if !handed {

@@ -14,8 +14,9 @@ const untaken = "untaken"
 // handovers has the checks of early signals that runs hand over to groups.
 type handovers struct{ *world }
 
-// judge checks the early signals that runs have handed over to groups: the run has received each
-// of them, the run of one group got it, and no wait of the run itself has ended with it.
+// judge checks the early signals that runs have handed over to groups. The parent must have
+// received each such signal. Only the run of one group may have got the signal. No wait step of the
+// parent itself may have ended with the signal.
 func (w handovers) judge() {
 	holders := map[status.RunID]map[int32]string{}
 	for _, s := range w.order {
@@ -47,9 +48,9 @@ func (w handovers) judge() {
 	}
 }
 
-// waited returns a text for each signal that a run has received, by the number of the signal. The
-// text names the wait of the run itself that the signal has ended. If there is no such wait, the
-// text is untaken.
+// waited returns a text for each signal that a run has received. The key is the number of the
+// signal. If the signal has ended a wait step of the run itself, the text names this step. If not,
+// the text is `untaken`.
 func (w handovers) waited(s *runLog) map[int32]string {
 	holders, ids, last := map[int32]string{}, map[string]bool{}, int32(0)
 	for _, rec := range s.records {

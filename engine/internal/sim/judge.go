@@ -73,8 +73,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
-	// Another engine may take the run over before the death of the former owner is counted. So
-	// each engine may decide the run once more.
+	// Each engine may decide the run once more than the limit for deaths allows. The reason is that
+	// another engine may take over the run before the death of the former owner is counted.
 	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
 		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
 	}
@@ -86,8 +86,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	}
 }
 
-// judgeWaits checks that no signal has ended two wait steps. So the wait steps that ended with a
-// signal must not be more than the different signals that the run received.
+// judgeWaits checks that no signal has ended two wait steps. For this, it compares two numbers: at
+// most as many wait steps may have ended with a signal as the run has received different signals.
 func (w judges) judgeWaits(name string, run status.RunID, state *machine.State, wf *dsl.Workflow) {
 	ended := 0
 	for v := range story.Nodes(state, wf) {
@@ -130,8 +130,9 @@ func (w judges) judgeAlerts(ctx context.Context, s *runLog) {
 		got[a.Kind]++
 	}
 	for _, kind := range []string{status.RunParked.String(), status.RunCompensationFailed.String()} {
-		// After a verb of a person, the run may keep its status because of a second problem.
-		// Then the run has one more alert.
+		// A run that needs a person may have a second problem after a verb of the person. Then its
+		// status stays the same, but the store has one more alert. So each accepted verb allows one
+		// more alert.
 		if n := s.turns[kind]; got[kind] < n || got[kind] > n+s.accepted {
 			w.fault("%s: %d alerts say %s, which it became %d times (I9)", s.name, got[kind], kind, s.turns[kind])
 		}
@@ -234,9 +235,10 @@ func (w judges) judgeRemoved(name string, e *effect) {
 	}
 }
 
-// judgeAgain checks an effect of a moved run that has succeeded, if the step has another
-// idempotency key now. The step has started again with its present key, so the effect must not
-// stay. Only in a loop may it stay, because there each iteration has its own key.
+// judgeAgain checks an effect of a moved run that has succeeded, if the effect has another
+// idempotency key than the step has now. The move has let the step start again with its present
+// key, so the earlier effect must not stay. Loops are not checked, because each iteration of a loop
+// has its own key.
 func (w judges) judgeAgain(name string, e *effect, s *runLog) {
 	if st := w.kin.flowOf(s).Step(s.kin.now(e.name)); e.applied > 0 && e.undone == 0 && (st == nil || !st.Loops) {
 		w.fault("%s: %s has an effect under another key than its present one", name, e.name)
@@ -292,12 +294,12 @@ func names(s planStep) []string {
 	return all
 }
 
-// sameState checks that the state of a run is the same, whether it is computed from the snapshot or
-// from the whole journal.
+// sameState checks that both ways to compute the state of a run give the same state: from its
+// snapshot and the rows after it, and from the whole journal.
 func (w judges) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
 	defs := definitions(w.world)
-	for range 10 { // again if a row was committed between the two reads
+	for range 10 { // read again if a row was committed between the two reads
 		whole, err := journal.Load(ctx, w.store, nil, defs, run)
 		if err != nil {
 			w.fault("run %d: %v", run, err)

@@ -34,8 +34,8 @@ func definitions(w *world) *journal.Definitions {
 	return journal.NewDefinitions(w.store, nil)
 }
 
-// newKin decides whether the world has families. It has its own generator of random numbers, so
-// that worlds without families do not change when families change.
+// newKin decides whether the world has families. It uses its own generator of random numbers. So a
+// change of the code for families does not change the worlds without families.
 func newKin(w *world) *kin {
 	rng := rand.New(rand.NewPCG(w.seed, 0xfa7))
 	if rng.IntN(3) > 0 {
@@ -43,8 +43,11 @@ func newKin(w *world) *kin {
 	}
 	c := &w.conditions
 	c.engines, c.runs, c.venom = 3, 2+rng.IntN(3), harmless
-	c.stubborn = w.seed%2 == 0 // not a quarter, because few of their runs are undone
-	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
+	// Half of the worlds with families are stubborn. Of the other worlds, only a quarter are.
+	// Families need more, because few of their runs are undone.
+	c.stubborn = w.seed%2 == 0
+	// Engines share the limits of agents only if each engine has its own limit of slots, too.
+	if c.slots == 0 {
 		c.slots = 8
 	}
 	k := &kin{
@@ -128,14 +131,16 @@ func (k *kin) moves(e store.EngineID, n *node) {
 	k.home[e] = n
 }
 
-// posted records a verb that a parent has sent to its child run. Engines send no other verbs. The
-// verbs of people do not come here, because people send them directly to the store.
+// posted records a verb that a parent has sent to its child run. Engines send no other verbs.
+// posted is not called for the verbs of people, because people send them directly to the store.
 func (k *kin) posted(id store.MessageID, m store.Message) {
 	if m.Kind != store.MessageVerb {
 		return
 	}
 	verb, ok := strings.CutPrefix(m.Dedup, "parent/")
-	if !ok { // only the verb about a changed deadline has no text against duplicates
+	// Only the verb that changes the time until which the parent waits has no text that begins with
+	// "parent/".
+	if !ok {
 		verb = "wait until another time"
 	}
 	k.w.mu.Lock()
@@ -192,8 +197,8 @@ func (k *kin) hitCall(kind string, call invoke.Call) {
 }
 
 // hitLocked counts a fault that strikes a run, once for each construct. If the parameter `step` is
-// not empty, only the constructs of this step count. If it is empty, the constructs of the workflow
-// count, those of its active steps, and those of its steps that compute a value.
+// not empty, it counts only the constructs of this step. If `step` is empty, it counts the
+// constructs of the workflow, of the active steps, and of the steps that compute a value.
 func (k *kin) hitLocked(kind string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
@@ -246,8 +251,9 @@ func noticeUses(flow *flows.Flow, name string) (uses []string) {
 	return uses
 }
 
-// count adds the numbers of this world to the parameter `counts`: for each construct, how many runs
-// or steps have used it, and how many faults happened while they used it.
+// count adds the numbers of this world to the parameter `counts`. For each construct, these are two
+// numbers: how many runs or steps have used the construct, and how many faults happened while a run
+// or step used it.
 func (k *kin) count(counts map[string]int) {
 	counts["families"]++
 	counts["refused submissions"] += k.full
@@ -340,7 +346,8 @@ func (k *kin) limits() map[string]*flows.Flow {
 	return all
 }
 
-// declined counts a migration that the operator refuses at once. The run does not get the verb.
+// declined counts a migration that the operator refuses at once. The owner of the run gets no verb
+// in this case.
 func (k *kin) declined(verb machine.Event) {
 	if _, ok := verb.(machine.Migrated); !ok || k == nil {
 		return

@@ -64,10 +64,11 @@ func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// cancelledLocked checks a cancel of a child run that comes from its parent. If the parent was
-// cancelled without compensation, the cancel of the child must be without compensation, too. But
-// the parent may also ask the child to turn back because the time of the step is over. So a cancel
-// after that time, or less than ten seconds before it, is not checked.
+// cancelledLocked checks a cancel that a child run gets from its parent. If the parent was
+// cancelled without compensation, the cancel of the child must be without compensation, too. There
+// is another reason for which the parent may ask the child to turn back: the time of the step is
+// over. So cancelledLocked does not check a cancel that comes after this time, or less than ten
+// seconds before it.
 func (k *kin) cancelledLocked(s *runLog, rec machine.Record, ev machine.CancelRequested) {
 	if k == nil {
 		return
@@ -86,7 +87,8 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	now := s.state.Status()
 	if now.Final() || now.NeedsHuman() {
 		state := now.String()
-		if s.kin.reached[state] == nil { // engines died with the run, so no record reaches this state
+		// Engines died while they had the run in hand, so no record reaches this state.
+		if s.kin.reached[state] == nil {
 			s.kin.reached[state] = []*dsl.Workflow{s.flow}
 		}
 		s.kin.must[state] = append(s.kin.must[state], s.kin.reached[state][len(s.kin.reached[state])-1])
@@ -108,10 +110,13 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 		f := limits[name]
 		for _, key := range []string{"", "n", "r", "s", "a", "b", "c"} { // first letters of var.tag, and keys of for_each
 			p, err := k.w.store.Places(ctx, name, key, 100)
-			again := 0 // open child runs that had succeeded and turn back: they need no place
+			// The number of open child runs that had succeeded and now turn back: such a run needs
+			// no place.
+			again := 0
 			for _, c := range k.w.order {
-				// The row that lets this child run turn back may be in the same commit as the
-				// present row, and be checked after it.
+				// If one commit has the present row and the row that lets this child run turn back,
+				// the second row may not be checked yet. So a child run that has ended counts, too,
+				// if it has a place in the store.
 				if (c.kin.undone || c.state.Status().Final()) && slices.Contains(p.Open, c.name) {
 					again++
 				}
@@ -149,7 +154,8 @@ func (k *kin) forwardLocked(s *runLog, f story.Fact) {
 }
 
 // answeredLocked checks an answer to a step that starts or undoes a child run: the child must have
-// ended as the answer says. It returns false if the step is of another kind.
+// ended in the way that the answer says. answeredLocked returns false if the answer is not about a
+// child run.
 func (k *kin) answeredLocked(s *runLog, f story.Fact) bool {
 	if k == nil {
 		return false
@@ -286,8 +292,8 @@ func (w judges) judgeChild(s *runLog) {
 	}
 }
 
-// judgeCaught checks the outputs with which catch blocks replace failures. If a block uses
-// self.error, its output must have the code of the failure.
+// judgeCaught checks the outputs with which catch blocks replace failures. If a catch block uses
+// self.error, the output must have the code of the failure.
 func (w judges) judgeCaught(s *runLog) {
 	flow := w.kin.flowOf(s)
 	if flow == nil {
@@ -305,8 +311,8 @@ func (w judges) judgeCaught(s *runLog) {
 	}
 }
 
-// judgeNotices checks that each state that a run has reached and has to announce was announced at
-// least once.
+// judgeNotices checks that each state of a run was announced at least once, if the run has reached
+// this state and a notify block names it.
 func (w judges) judgeNotices(s *runLog) {
 	if s.flow == nil || s.state.Run().Lost() {
 		return
@@ -332,8 +338,9 @@ func (w judges) rang(beginning string) bool {
 	return false
 }
 
-// judgeRings checks each announcement of a state: the run, or the run of one of its groups, must
-// have reached this state, and the notify block must name this state.
+// judgeRings checks each announcement of a state. The announced run, or the run of one of its
+// groups, must have reached this state. The notify block that made the announcement must name this
+// state.
 func (w judges) judgeRings() {
 	names := map[string][]*runLog{}
 	for _, s := range w.order {

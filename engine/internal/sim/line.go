@@ -79,8 +79,9 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 }
 
 // interrupted checks a call that the engine asked the agent to stop. The action must declare that
-// it may be interrupted, because otherwise the outcome of the call becomes unknown. An action with
-// heartbeats may be stopped, too: if they are missing, the outcome is unknown already.
+// it may be interrupted, because the outcome of an interrupted call of any other action is unknown.
+// An action with heartbeats may be stopped, too: the engine stops its call when the heartbeats are
+// missing, and then the outcome is unknown already.
 func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()
@@ -166,9 +167,10 @@ func (w registry) again(call invoke.Call, id machine.AttemptID, reply sdk.Reply)
 	}()
 }
 
-// hear records that an answer reached an engine before complete-by. It compares store time with
-// the complete-by of the open attempt. The complete-by in the request is a time on the clock of
-// the engine that sent the request. hear uses it only if there is no open attempt.
+// hear records that an answer reached an engine before complete-by. If the attempt is open, hear
+// compares store time with the complete-by of the attempt. If no attempt is open, it compares this
+// process's time with the complete-by in the request, which is a time on the clock of the engine
+// that sent the request.
 func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,8 +190,9 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 // called checks a call before it is sent. By the engine's clock, the lease of the engine must not
 // have expired, and complete-by must not have passed. The journal must have the attempt, because
 // commits come before calls. No other engine may make calls with the same Request.Fence (I2, I4).
-// called returns the id of the attempt. At random, it returns invoke.Deferred: then the call is not
-// sent.
+//
+// called returns the id of the attempt. At random, it returns an *invoke.Deferred as the error, and
+// the call is not sent.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

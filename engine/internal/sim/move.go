@@ -18,9 +18,9 @@ const mostVariants = 3
 // The field `kin` is nil in a world without families.
 type mover struct{ *kin }
 
-// variant returns the definition with the given number. Number 0 is the module of the world, and
-// each later definition is a variant of the definition before it. If the definition is not valid,
-// variant returns nil, and records this as a fault of the simulation.
+// variant returns the definition with the given number. Number 0 is the module of the world. Each
+// further definition is a variant of the definition with the previous number. If a definition is
+// not valid, variant returns nil, and records a fault of the simulation.
 func (k mover) variant(n int) *dsl.Definition {
 	for len(k.linked) <= n {
 		at := len(k.linked)
@@ -57,9 +57,9 @@ func (k mover) migrate(ctx context.Context) {
 }
 
 // movable chooses a run to migrate. It returns the run, its workflow and the number of its present
-// definition. If there is no run, it returns nil. Usually it chooses an open run, because owners
-// refuse to move other runs. It never chooses a run that the command line does not move: a
-// notification, the run of a group, or a run of a workflow of a library.
+// definition. If it finds no run, the first result is nil. Usually it chooses an open run, because
+// an owner refuses to move any other run. It never chooses a run that the command line cannot move:
+// a notification, the run of a group, or a run of a workflow of a library.
 func (k mover) movable() (s *runLog, name string, at int) {
 	w := k.w
 	w.mu.Lock()
@@ -85,8 +85,8 @@ func (k mover) movable() (s *runLog, name string, at int) {
 }
 
 // move asks the owner of a run of the given workflow to move the run to a later definition. Rarely
-// it names the present definition, which the owner refuses. In one of three cases the person pauses
-// the run first, as the pages for operators advise.
+// it names the present definition, and then the owner refuses the move. In one of three cases the
+// person pauses the run before the move, as the pages for operators advise.
 func (k mover) move(ctx context.Context, s *runLog, name string, at int) {
 	to := min(mostVariants, at+1+k.rng.IntN(2))
 	if k.rng.IntN(15) == 0 {
@@ -110,7 +110,8 @@ func (k mover) move(ctx context.Context, s *runLog, name string, at int) {
 		return
 	}
 	k.w.trace("run %d goes from variant %d to %d", s.id, at, to)
-	for range 1 + k.rng.IntN(5)/3 { // two people may do it at once: mostly the owner refuses the second one
+	// Two people may send the same verb at once. Then the owner mostly refuses the second verb.
+	for range 1 + k.rng.IntN(5)/3 {
 		people.ask(ctx, s.id, "migrate", machine.Migrated{Workflow: int32(ids[name]), Digest: def.Digest()})
 	}
 	if pauses {

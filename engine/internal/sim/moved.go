@@ -13,11 +13,13 @@ type moved struct {
 	flows []held            // workflows that the run has had, oldest first
 	was   map[string]string // earlier name of a renamed step, by the later name
 	is    map[string]string // later name of a renamed step, by the earlier name
-	begun map[string]int    // index into `flows` at the last attempt, by the first name of the step or instance
+	// For each step or instance, by its first name: the index into the field `flows` of the
+	// workflow that the run had at the last attempt.
+	begun map[string]int
 }
 
-// held is a workflow of a run. The run has this workflow from the row with the number in the field
-// `row` on.
+// held is one of the workflows that a run has had. The field `row` is the number of the first row
+// after which the run had this workflow.
 type held struct {
 	row  int32
 	flow *dsl.Workflow
@@ -27,14 +29,16 @@ func newMoved(flow *dsl.Workflow) moved {
 	return moved{flows: []held{{0, flow}}, was: map[string]string{}, is: map[string]string{}, begun: map[string]int{}}
 }
 
-// first returns the name that a step or an instance had when its run began. Two steps of a run have
-// the same first name only if the run is moved back to an earlier definition.
+// first returns the name that a step or an instance had when it was new in the run. Two steps can
+// have the same first name only if the run was moved back to an earlier definition.
 func (m *moved) first(name string) string { return rename(m.was, name) }
 
-// now returns the present name of a step or an instance that had the given name.
+// now returns the present name of a step or an instance. The parameter is its first name, or any
+// later name of it.
 func (m *moved) now(name string) string { return rename(m.is, name) }
 
-// rename follows the names of a step in the map.
+// rename replaces a name by its value in the map, and repeats this until the map has no value for
+// the name. The key of an instance stays the same.
 func rename(names map[string]string, name string) string {
 	base, key, each := strings.Cut(name, "[")
 	for names[base] != "" {

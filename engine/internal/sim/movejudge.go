@@ -57,8 +57,9 @@ func (k mover) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 	s.kin.flows = append(s.kin.flows, held{int32(s.rows - 1), s.flow})
 	for i, is := range s.flow.Steps {
 		if !is.Gone && (i >= len(before.Steps) || before.Steps[i].Gone) {
-			// The step is new. Its name may be the earlier name of a step that is removed: two
-			// people may move the run forward and back again.
+			// The step is new. An earlier step that is removed now may have had the same name, if
+			// two people moved the run forward and back again. Then the map must not lead from this
+			// name to the later name of the earlier step.
 			delete(s.kin.is, is.Name)
 		}
 		if i >= len(before.Steps) || is.Gone || before.Steps[i].Gone || is.Name == before.Steps[i].Name {

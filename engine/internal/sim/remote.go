@@ -78,8 +78,8 @@ const (
 	slow       // the call takes a while, and sometimes ends only after complete-by
 )
 
-// mood returns the fault of the n-th call that the counter with the given name counts. The result
-// depends only on the seed, the name and n.
+// mood returns the fault of one call. The parameter n is the number of the call in the counter with
+// the given name. The result depends only on the seed, the name and n.
 func (r *remote) mood(name string, n int) mood {
 	h := fnv.New64a()
 	for i := range 8 {
@@ -108,8 +108,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next returns the fault of a call. It counts the call twice: in the counter with the given name,
-// and in the ledger's entry for the given idempotency key.
+// next returns the fault of a call. It increases two counters: the counter with the given name, and
+// the number of calls in the ledger's entry for the given idempotency key.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bo
 		return r.out(c.IdempotencyKey), true, nil
 	}
 	r.order++
-	e.undone = r.order // makes apply refuse a call that arrives later
+	e.undone = r.order // now apply refuses a call with this key that arrives later
 	return callOut{}, false, nil
 }
 

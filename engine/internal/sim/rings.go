@@ -7,8 +7,9 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// notifyBlocksOf returns the numbers of the notify blocks that announce a state of the runs of a workflow.
-// The workflow may be a group: then the blocks are those of the workflow around it.
+// notifyBlocksOf returns the numbers of the notify blocks that announce a state of the runs of a
+// workflow. For the workflow of a group, these are the notify blocks of the workflow that contains
+// the group.
 func notifyBlocksOf(k *kin, flow *dsl.Workflow, state string) (numbers []int) {
 	for _, block := range flow.Notifications(state) {
 		name := block.Flow.Notifies + ".notify" // name of the first block; the next one has NAME.notify.2

@@ -27,8 +27,8 @@ const judgement = time.Hour
 // A Result is the result of a simulation.
 type Result struct {
 	Faults []string // broken promises that the checks found; empty = none
-	// Tally counts the runs by final status, and their facts by kind. A reader can see from it
-	// whether the simulation proves anything: without failures, or without successful runs, it
+	// Tally counts the runs by final status, and the facts of all runs by kind. It shows whether
+	// the simulation proves anything. A simulation without failures, or without successful runs,
 	// proves little.
 	Tally map[string]int
 	Trace []byte // text with everything that happened, in order
@@ -268,9 +268,9 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// checkRuns checks all runs once. It returns true if the method `watch` can stop waiting: all runs
-// have ended or need a person, or checkRuns has found a fault. It also returns the paused runs that
-// have no unanswered verb.
+// checkRuns checks all runs once. It returns true in two cases, in which the method `watch` can
+// stop waiting: all runs have ended or need a person, or checkRuns has found a fault. It also
+// returns the paused runs that have no unanswered verb.
 func (w *world) checkRuns(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -320,8 +320,8 @@ func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// care lets people help until every run has ended: they resume what is paused, and decide about
-// what needs a person. All faults have ended, so every run must end.
+// care lets people help until every run has ended. People resume paused runs, and send verbs to
+// runs that need a person. Every run must end, because all faults have ended.
 func (w people) care(ctx context.Context) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		ended, needy := w.kin.checkRuns(ctx)

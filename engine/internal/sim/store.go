@@ -33,10 +33,10 @@ const (
 	callerMembers        // calls of the Supervisor
 )
 
-// away handles one message between an engine and the store. It waits as long as the message is
-// delayed. It returns an error if the message is lost or ctx ends.
+// away handles one message between an engine and the store. It waits while the message is delayed
+// or the engine is frozen. It returns an error if the message is lost, or if ctx ends.
 func (w *wire) away(ctx context.Context, c caller) error {
-	if err := ctx.Err(); err != nil { // as database/sql does
+	if err := ctx.Err(); err != nil { // as database/sql does before it sends anything
 		return err
 	}
 	if d := w.world.latency(); d > 0 {
@@ -85,8 +85,8 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 	})
 }
 
-// Tick passes the call to the store. It records when the engine's lease ends, counted from the
-// time of the request. It also records how long the answer took, because the engine's estimate of
+// Tick passes the call to the store. It records when the engine's lease ends; the lease begins when
+// the request is sent. It also records how long the answer took, because the engine's estimate of
 // the store's time is late by this duration.
 func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
@@ -179,8 +179,8 @@ func (w registry) isBuried(e store.EngineID) bool {
 	return w.buried[e]
 }
 
-// permit records whether an engine may scan the runs of other engines. It returns whether the
-// engine was permitted to do so before.
+// permit records whether an engine may scan the runs of other engines now. It returns the value
+// that it has recorded the last time.
 func (w registry) permit(n *node, may bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// waiting looks at the runs that get a new owner in a batch. For each of them it returns the
-// ids of the verbs in the inbox.
+// waiting finds the transitions in a batch that give a run a new owner. For each of these runs, it
+// returns the ids of the verbs that wait in the run's inbox.
 func (w registry) waiting(ctx context.Context, batch []store.Transition) map[status.RunID][]int64 {
 	said := map[status.RunID][]int64{}
 	for _, t := range batch {

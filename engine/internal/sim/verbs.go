@@ -77,8 +77,8 @@ func (w people) signal(ctx context.Context, s *runLog) {
 	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
 }
 
-// early returns a random run with a group that has not started and that contains a wait for the
-// signal "go". In one of three calls, or if there is no such run, early returns nil.
+// early returns a random run that has a group with a wait step for the signal "go", if this group
+// has not started. In one of three calls, or if there is no such run, early returns nil.
 func (w people) early() *runLog {
 	if w.kin == nil || w.draw(3) == 0 {
 		return nil
@@ -109,8 +109,8 @@ func (w people) status(s *runLog) status.RunState {
 	return s.state.Status()
 }
 
-// some chooses a run at random and returns it. It returns nil if there is no run, or if it has
-// chosen the poisonous run or a notification.
+// some chooses a run at random and returns it. The result is nil if there is no run. It is also nil
+// if the chosen run is the poisonous run or a notification: some does not choose again.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,9 +178,9 @@ func signed(verb machine.Event, by string) machine.Event {
 	return verb
 }
 
-// mend sends a verb to a paused run or a run that needs a person, so that the run can continue. If
-// the verb states an outcome, the statement is true (settle). Before it sends such a verb, mend
-// waits until no call can be in flight.
+// mend sends a verb to a paused run or a run that needs a person, so that the run can continue. A
+// verb may state the outcome of a step. Before mend sends such a verb, it waits until no call can
+// be in flight, so that the stated outcome is true (settle).
 func (w people) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	ended := s.state.Status()

@@ -21,11 +21,12 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// The limits of a world. A world that exceeds one of them panics, and the message names its seed.
-// So an endless world ends its process, with the stacks of all goroutines, instead of hanging.
+// The limits of a world. A world that exceeds one of them panics, and the message names the seed of
+// the world. So a world that never ends stops the process with the stacks of all goroutines,
+// instead of hanging.
 const (
-	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
-	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
+	longest  = 72 * time.Hour // simulated time; an ordinary world takes at most some hours
+	maxSteps = 3_000_000      // number of messages to or from the store, and of lines of the trace
 )
 
 // A world is one simulation: engines, a store, a remote service, and what the checks have
@@ -39,23 +40,23 @@ type world struct {
 	store      *memory.Store
 	remote     *remote
 	nodes      []*node
-	client     *node              // submits runs without an owner; connected to the store, but has no engine
+	client     *node              // submits runs without an owner; connected to the store, but without an engine
 	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
 	still      []gate             // gates between the Supervisor of an engine and the store
 	agentGates []gate             // gates between an engine and agents
-	ctx        context.Context    // of the whole simulation, for goroutines that may outlive one call
+	ctx        context.Context    // for the whole simulation: for goroutines that may outlive one call
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
 	mu       sync.Mutex // protects the fields below
 	rng      *rand.Rand
 	healedAt time.Time // time at which the faults ended; zero = they have not ended yet
-	// The last time at which no engine took over runs, because all engines had ended or were
+	// The last time at which no engine could take over runs, because each engine had ended or was
 	// ending.
 	idleAt  time.Time
 	stories map[status.RunID]*runLog
 	order   []*runLog // runs in the order of their first rows
-	// For each run, and for each Request.Fence in its calls: the number of the engine that made
+	// Each run has a map from a Request.Fence in its calls to the number of the engine that made
 	// these calls.
 	fences    map[status.RunID]map[int64]int
 	buried    map[store.EngineID]bool // engines that the store has declared dead
@@ -90,7 +91,7 @@ type node struct {
 	slots  *slots
 	lease  time.Time     // end of the engine's lease, by the engine's clock; protected by world.mu
 	permit bool          // the engine may scan the runs of other engines once; protected by world.mu
-	lag    time.Duration // by how much the engine's estimate of store time is late; protected by world.mu
+	lag    time.Duration // how far the engine's estimate of store time is behind store time; protected by world.mu
 	works  bool          // the engine runs and was not asked to end; protected by world.mu
 }
 
@@ -254,8 +255,9 @@ type runLog struct {
 	unheard map[int64]bool
 }
 
-// An attempt identifies a call by what agents see of it: step and attempt number. A new round
-// of a step uses the same numbers again, so several calls may have the same key.
+// An attempt identifies a call by the two values that agents see: the step and the number of the
+// attempt. A new round of a step uses the same numbers again, so several calls may have the same
+// key.
 type attempt struct {
 	step   string
 	number int
@@ -300,12 +302,12 @@ type relation struct {
 	parent status.RunID // 0 = the run is no child run
 	step   string       // step or instance of the parent that started the run
 	void   bool         // the parent had turned back before the run began
-	until  time.Time    // the parent waits for the run until this time; zero = it has no parent
+	until  time.Time    // time until which the parent waits for the run; zero = the run has no parent
 	undone bool         // the run had succeeded, and turned back because its parent was undone
-	// States that the run had after a commit, and the workflows that the run had when it reached
-	// them. A state must be announced if a notify block of the workflow names it.
+	// For each state that the run had after a commit: the workflows that the run had when it
+	// reached the state. The state must be announced if a notify block of such a workflow names it.
 	must map[string][]*dsl.Workflow
-	// All states that the run has reached, even if it left them within one commit, with the
+	// For each state that the run has reached, even if the run left it within one commit: the
 	// workflows that the run had then, oldest first.
 	reached map[string][]*dsl.Workflow
 	moved

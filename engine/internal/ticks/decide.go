@@ -15,7 +15,7 @@ const Late = time.Minute
 type Step struct {
 	Tick   time.Time // tick whose run starts; zero = none
 	Next   time.Time // next tick of the schedule afterwards; zero = there is none any more
-	Cancel bool      // the run of the previous tick is cancelled first
+	Cancel bool      // before anything else, the run of the previous tick is cancelled
 	Wait   bool      // nothing happens until the run of the previous tick has ended; Next is not set
 }
 
@@ -48,9 +48,9 @@ func Decide(s *cron.Schedule, next, now time.Time, open bool) Step {
 	return Step{Tick: tick, Next: after, Cancel: open && s.Overlap == cron.OverlapCancel}
 }
 
-// newest returns the newest tick that is not after the time in the parameter `now`; zero = there is
-// none within about the last four years. It looks back one minute, then two minutes, then four, and
-// so on. So it needs few tries, whether ticks are frequent or rare.
+// newest returns the newest tick that is not after the time in the parameter `now`. If there is
+// none within about the last four years, it returns zero. It looks back one minute, then two
+// minutes, then four, and so on. So it needs few tries, whether ticks are frequent or rare.
 func newest(s *cron.Schedule, now time.Time) (tick time.Time) {
 	for back := time.Minute; back < 4*366*24*time.Hour; back *= 2 {
 		for at := s.Timetable.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = s.Timetable.Next(at) {

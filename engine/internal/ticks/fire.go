@@ -37,7 +37,7 @@ type Config struct {
 	Pass func(ctx context.Context, name string, period time.Duration) (bool, error)
 	// Definition returns the stored definition that contains the workflow with this id.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
-	// Submit submits a run. If a run has the name already, it returns nil.
+	// Submit submits a run. If there is a run with the same name already, Submit returns nil.
 	Submit func(ctx context.Context, r Run) error
 	// Open reports whether the run with the given public name exists and has not ended.
 	Open func(ctx context.Context, name string) (bool, error)
@@ -48,12 +48,14 @@ type Config struct {
 	Selections Selections
 	// Hints receives a value when a schedule may be due; nil = never.
 	Hints <-chan struct{}
-	// NoWork reports whether the store has said a short time ago that no schedule is due. If so,
-	// the next scan is at the next known tick, or after a hint. nil = it is not known.
+	// NoWork reports whether the store has said a short time ago that no schedule is due. When it
+	// returns true at the end of a pause, no scan starts, and the next pause begins, unless the
+	// next known tick is near. A hint ends the pause in any case. If NoWork is nil, each pause ends
+	// with a scan.
 	NoWork func() bool
-	// MaxPause is the longest pause between two scans, unless NoWork makes the pause longer.
-	// Without hints, the Firer finds a schedule that was published during the pause only after the
-	// pause.
+	// MaxPause is the longest pause between two scans, unless NoWork makes the pause longer. A
+	// schedule may be published during a pause. Without hints, the Firer finds this schedule only
+	// when the pause is over.
 	MaxPause time.Duration
 }
 
@@ -97,10 +99,10 @@ func (f *Firer) Run(ctx context.Context) {
 	}
 }
 
-// rest waits until a schedule may be due. The wait ends at the tick in the parameter `due`, after a
-// hint, or when Config.MaxPause has passed. A zero `due` means that no tick is known. When
-// Config.MaxPause has passed, the pause begins again if Config.NoWork returns true and the tick is
-// not near. If the parameter `known` is false, rest does not call Config.NoWork.
+// rest waits until a schedule may be due. The parameter `due` is the next known tick; zero = no
+// tick is known. The wait ends after a hint, at this tick, or when Config.MaxPause has passed. But
+// if Config.NoWork returns true when Config.MaxPause has passed, and the tick is not near, the
+// pause begins again. If the parameter `known` is false, rest does not call Config.NoWork.
 func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	pause := func() time.Duration {
 		if due.IsZero() {
@@ -115,7 +117,8 @@ func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 }
 
 // scanDue makes one scan if a schedule is due and Config.Pass allows the scan. It returns the
-// earliest next tick of all schedules, as it was before the scan; zero = there is none.
+// earliest of the next ticks of all schedules; zero = there is none. It reads this tick before the
+// scan, so the tick may be in the past.
 func (f *Firer) scanDue(ctx context.Context) (time.Time, error) {
 	now := f.cfg.Now()
 	due, err := f.cfg.Store.Schedules(ctx, store.Never, 1)
@@ -209,8 +212,8 @@ func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) e
 	return nil
 }
 
-// one starts the run of one due schedule, and returns the next tick of the schedule, which the
-// caller has to store.
+// one starts the run of one due schedule, or opens its firing, as Decide says. The result holds the
+// next tick of the schedule. If its field `moves` is true, the caller must store this tick.
 func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) decision {
 	def, err := f.definition(ctx, r.ID)
 	if err != nil {

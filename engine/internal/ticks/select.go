@@ -57,7 +57,8 @@ func (f *Firer) cancel(ctx context.Context, p *plan, r schedules.Row) (err error
 	return nil
 }
 
-// start starts the run of a tick, or opens its firing.
+// start starts the run of a tick. If the schedule has a select block, it opens the firing of the
+// tick instead.
 func (f *Firer) start(ctx context.Context, p *plan, r schedules.Row, run Run, tick time.Time) error {
 	switch {
 	case !p.selects():

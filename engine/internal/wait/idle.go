@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Idle waits until there may be work. It returns when the channel `hints` receives a value; then
-// the result `hinted` is true. It also returns when the pause is over, unless the function `noWork`
-// returns true: then the pause begins again. The function may be nil, which has the same effect as
-// returning false. Idle returns the error of ctx if ctx ends first.
+// Idle waits until there may be work. If the channel `hints` receives a value, Idle returns with
+// `hinted` = true. When the pause is over, Idle calls the function `noWork`. If the result is true,
+// the pause begins again. If it is false, or if `noWork` is nil, Idle returns with `hinted` =
+// false. If ctx ends first, Idle returns the error of ctx.
 func Idle(ctx context.Context, pause time.Duration, hints <-chan struct{}, noWork func() bool) (hinted bool, err error) {
 	for {
 		timer := time.NewTimer(pause)

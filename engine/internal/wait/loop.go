@@ -17,8 +17,9 @@ const (
 type Loop struct {
 	Least, Most time.Duration   // shortest and longest pause between two searches
 	Hints       <-chan struct{} // a value means that there may be work, and ends the pause; nil = no hints
-	// NoWork reports whether the store has said a short time ago that there is no work. Then the
-	// Loop pauses again instead of searching. nil = the store says nothing about this.
+	// NoWork reports whether the store has said a short time ago that there is no work. If it
+	// returns true at the end of a pause, the Loop pauses again instead of searching. If NoWork is
+	// nil, each pause ends with a search.
 	NoWork func() bool
 	// Search searches once and works on what it finds. It returns Nothing, Some or More.
 	Search func(ctx context.Context) (found int, err error)

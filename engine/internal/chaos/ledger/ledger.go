@@ -42,7 +42,7 @@ type Entry struct {
 	Step      string
 	Applied   int  // how many times the effect happened
 	Undone    int  // number of effects that were undone
-	Tombstone bool // an undo was called: Apply refuses further effects if `honours` is true
+	Tombstone bool // an undo was called, so a later Apply with `honours` = true has no effect
 	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
 	UndoneAt  int  // position of the last undo in the order of all effects and undos; 0 = none
 	Refused   int  // number of effects that were refused because their undo was called before
@@ -63,7 +63,7 @@ type Ledger struct {
 	calls   []Call
 	counts  map[string]int    // number of calls, by kind and key
 	entries map[string]*Entry // entries, by key
-	order   int               // number of effects and undos
+	order   int               // how many effects and undos have happened in total
 }
 
 // Open reads the ledger's file and returns the Ledger. It creates a file that does not exist.

@@ -35,7 +35,7 @@ type Flow struct {
 	// text.
 	Bells []int
 
-	at scope // where steps are added (Module.Variant)
+	at scope // scope in which the method Variant adds steps
 }
 
 // A Step is a generated step or group.
@@ -44,7 +44,7 @@ type Step struct {
 	After    []int    // steps on which this step depends, as indexes into Flow.Steps
 	Keys     []string // keys of the instances; nil = the step has no for_each
 	Child    string   // workflow of the child run; "" = the step starts none
-	Own      bool     // the step's compensate block undoes the effects; the child run does not turn back
+	Own      bool     // the step's compensate block undoes the effects; the child run is not undone
 	None     bool     // compensation = "none"
 	Loops    bool     // the step has a repeat block
 	Declared bool     // the step calls the declared action `order`, which uses the action `pay`

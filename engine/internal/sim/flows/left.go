@@ -11,9 +11,10 @@ const (
 )
 
 // Left lists the names of the language that no generated module has, each with its reason. A name
-// in a block has a path, such as workflow.retry.jitter. The path begins at the nearest step, group,
-// variable or output around the name, if there is one. The path of a block also covers all names in
-// this block. The key of a reference begins with the word "ref", such as "ref event".
+// in a block has a path, such as workflow.retry.jitter. If the name is in a step, a group, a
+// variable or an output, the path begins with the nearest of these blocks. In all other cases it
+// begins with the outermost block. The path of a block also covers all names in this block. The key
+// of a reference begins with the word "ref", such as "ref event".
 var Left = map[string]string{
 	"engine": beforeRun,
 

@@ -75,8 +75,9 @@ func (w *writer) ownKey(s scope, st *Step) {
 	w.line(s, "idempotency_key = %q", key)
 }
 
-// substitutes holds the source text of catch.output for a step that calls an agent. The key true is
-// for the action `raw`, whose catch block has no output.
+// substitutes holds the source text of catch.output for a step that calls an agent. The value for
+// the key `true` is for the action `raw`, whose catch block has no output. The value for the key
+// `false` is for all other actions.
 var substitutes = map[bool]string{false: "{ id = %s, n = 0, ok = false }", true: ""}
 
 // special writes the arguments that only some actions need.
@@ -272,8 +273,8 @@ func (w *writer) retry(s scope, st *Step) {
 	w.f("%s  }\n", s.indent)
 }
 
-// guards may write a precondition, a postcondition and a catch block. The parameter `output` is the
-// one of the method `catch`.
+// guards may write a precondition, a postcondition and a catch block. It passes the parameter
+// `output` to the method `catch`.
 func (w *writer) guards(s scope, st *Step, action, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	if w.chance(10) {
@@ -357,11 +358,11 @@ func nameArgument(st *Step, action string) string {
 	return "name"
 }
 
-// lastArguments is a condition in the compensate block of a loop over the action `order`. It is
-// true if the arguments `seen` and `before` in self.input come from the same iteration: `seen` is
-// the number of iterations before it, and `before` is the id that the last of them returned. If the
-// condition is false, the block undoes nothing, and the checks of the simulation find the effects
-// that remain.
+// lastArguments is a condition in the compensate block of a loop over the action `order`. Each
+// iteration gets two arguments: `seen` is the number of iterations before it, and `before` is the
+// id that the previous iteration returned. The condition is true if self.input has both arguments
+// from the same iteration. If the condition is false, the block undoes nothing. Then effects
+// remain, and the checks of the simulation find them.
 const lastArguments = "self.input.before == (self.input.seen == 0 ? \"none\" : self.collected[self.input.seen - 1])"
 
 // note returns an expression that refers to an earlier step; "" = it refers to none.

@@ -20,8 +20,11 @@ type move struct{ from, to string }
 
 // Variant returns a module with one to four changes. A run of the module m may be moved to the new
 // module. The move is refused if the run has begun a step that the new module changes or does not
-// have. The names of all steps are unique in m and all its variants. For this, the parameter n must
-// be greater than 0, and for a variant of a variant it must be greater than for the first variant.
+// have.
+//
+// Variant makes the names of new steps from the number n, so that a name is unique in m and all its
+// variants. So n must be greater than 0. If m is a variant itself, n must be greater than the
+// number of m.
 func (m *Module) Variant(rng *rand.Rand, n int) *Module {
 	next := *m
 	next.Flows, next.Files, next.moves, next.Changes = map[string]*Flow{}, maps.Clone(m.Files), slices.Clone(m.moves), nil
@@ -51,7 +54,8 @@ type variation struct {
 // change makes one change, if the chosen workflow or group allows it.
 func (v *variation) change() {
 	f := v.m.Flows[v.pick(slices.Sorted(maps.Keys(v.m.Flows))...)]
-	if v.chance(50) { // most runs that people move have this workflow
+	// Half of the changes are in this workflow, because most runs that people move have it.
+	if v.chance(50) {
 		f = v.m.Flows["w"]
 	}
 	switch k := v.rng.IntN(100); {
@@ -96,7 +100,8 @@ func (v *variation) block(path, name string) piece {
 	return v.until(path, at[0], text[at[2]:at[3]])
 }
 
-// until returns the block that begins at a position and has this indentation.
+// until returns the block that begins at the position `from`, and whose first line has the given
+// indentation.
 func (v *variation) until(path string, from int, indent string) piece {
 	end := "\n" + indent + "}\n"
 	return piece{path, from, from + strings.Index(v.m.Files[path][from:], end) + len(end)}
@@ -210,9 +215,8 @@ func (v *variation) rename(f *Flow) {
 	}
 }
 
-// rehome gives the workflow of a group another name: the parameter `now` instead of the parameter
-// `old`. The names of the groups in this group begin with the parameter `was`; now they begin with
-// the parameter `is`.
+// rehome changes the name of a group's workflow from `old` to `now`. The names of the workflows of
+// nested groups begin with `was`; rehome replaces this beginning with `is`.
 func (v *variation) rehome(old, now, was, is string) {
 	f := v.m.Flows[old]
 	delete(v.m.Flows, old)
