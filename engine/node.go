@@ -117,7 +117,9 @@ func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // not t.Runs: an interface that holds a nil pointer does not equal nil
+	// Do not return t.Runs here: it would be an interface that holds a nil pointer, and such an
+	// interface is not equal to nil.
+	return nil
 }
 
 // Engine returns the number of the present membership; 0 while there is none.

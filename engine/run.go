@@ -84,7 +84,8 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // StopAll comes first: otherwise a call could be sent after cancel
+		// StopAll must come before cancel: after cancel, a call could still be sent.
+		n.shared.Calls.StopAll()
 		cancel()
 	})()
 

@@ -56,7 +56,7 @@ type RunFilter struct {
 	After   status.RunID  // with OwnerDead, OwnerNone or Parent: only runs with a greater id, to read page by page
 	Waiting bool          // with OwnerDead: only runs with waiting messages
 	Asking  EngineID      // with OwnerOther: the engine that asks; its own runs are left out
-	Overdue time.Duration // with OwnerOther: only runs whose next_check passed longer ago than this
+	Overdue time.Duration // with OwnerOther: only runs whose next_check passed more than this duration ago
 
 	Limit int // largest number of runs; 0 = 100
 }

@@ -20,7 +20,8 @@ type NodeView struct {
 	Each  bool // the node is a for_each step; its instances have views of their own
 	Count int  // number of instances; -1 = not known yet
 	State status.StepState
-	// State of the step without regard to its undo; State also shows the undo.
+	// Forward is the state of the step without its undo. The field State also shows states of the
+	// undo.
 	Forward status.StepState
 	Effect  status.Effect
 	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
@@ -252,8 +253,8 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 }
 
 // UndoFailures returns the undos that have failed. The result `blocked` is the number of effects
-// that are not undone, because an undo that must come first has failed. If wf is nil, the names of
-// the steps are missing.
+// that are not undone, because an undo that must come first has failed. If `wf` is nil, each
+// UndoFailure has a number such as #3 instead of a step's name.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }

@@ -85,7 +85,7 @@ type Page struct {
 	Workflow string // workflow whose keys these are
 	// Started lists keys that had failed before, and whose runs are in the store now.
 	Started []string
-	Failed  []FailedKey // only the fields Key and Error are used; these keys do not wait
+	Failed  []FailedKey // keys that could start no run; only the fields Key and Error are used, and Waits becomes false
 }
 
 // A FailedKey is a key of an event that could start no run.

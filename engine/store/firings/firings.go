@@ -34,7 +34,7 @@ type Firing struct {
 	Args       []byte           // JSON object with the parameters that a person gave; nil = none
 	State      string
 	Pass       int     // number of finished passes over the rows
-	Fresh      bool    // true = the present pass has handled a row; set only with Query.Repeats
+	Fresh      bool    // true = the present pass has handled at least one row; used only with Query.Repeats
 	Watermark  *string // key of the last row that was handled in this pass; nil = none yet
 	Report     Report
 	Error      string // why the firing does not continue; "" = it continues
@@ -152,10 +152,11 @@ type Store interface {
 	Cancel(ctx context.Context, id int64, why string) (bool, error)
 	// Quarantined returns the quarantined rows of a firing, the oldest first.
 	Quarantined(ctx context.Context, firing int64, after int64, limit int) ([]Bad, error)
-	// Resolve removes an entry of the quarantine, and moves its row to the count of started or
-	// refused rows. It does nothing if the entry is gone.
+	// Resolve removes a row from the quarantine, because its run is in the store or was refused. It
+	// counts the row as refused if the parameter `refused` is true, and as started if `refused` is
+	// false. If the row is not in the quarantine any more, Resolve does nothing.
 	Resolve(ctx context.Context, b Bad, refused bool) error
-	// Explain replaces the error of an entry of the quarantine.
+	// Explain replaces the stored error of a quarantined row.
 	Explain(ctx context.Context, b Bad) error
 }
 

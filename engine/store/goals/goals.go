@@ -67,7 +67,8 @@ func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 		g.State = Open
 	case !g.KeyScope.Holds(g.RunState, ended, reset, now):
 		if g.State = Free; g.Next != 0 {
-			g.State = Open // the key belongs to the run that waits for it
+			// Another run waits for the key, and gets the key next.
+			g.State = Open
 		}
 	case g.RunState == status.RunSucceeded:
 		if g.State = Reached; g.KeyScope.Scope == naming.ScopeGoal && g.KeyScope.Retain > 0 {

@@ -99,8 +99,8 @@ func (p *dueHeap) Pop() any {
 	return i
 }
 
-// queueLocked moves a run into the queue of its present owner, and sorts it in by its present
-// next_check. If the run has ended, queueLocked removes it from its queue.
+// queueLocked puts a run into the queue of its present owner, at the position of its present
+// next_check. If the run has ended, queueLocked removes the run from its queue.
 func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {

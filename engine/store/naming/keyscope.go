@@ -66,7 +66,8 @@ func (h KeyScope) Holds(state status.RunState, ended time.Time, reset bool, now 
 	return h.Scope == ScopeGoal && state == status.RunSucceeded && (h.Retain == 0 || ended.Add(h.Retain).After(now))
 }
 
-// ErrKey says that a text cannot be a unique key. Errors of Names.Validate about the key wrap it.
+// ErrKey says that a text cannot be a unique key. If the key is not valid, the error of
+// Names.Validate wraps ErrKey.
 var ErrKey = errors.New("not a valid unique key")
 
 // checkKey returns an error if a text cannot be a unique key. The text "" means that there is no
