@@ -353,8 +353,8 @@ func (s *succession) pivot() {
 }
 
 // pivotLost refuses the restart, because the new run would not take over the pivot of the old run.
-// The pivot may have taken effect although its step has failed: then its child run has passed its
-// own pivot, and no restart is possible.
+// If the step of the pivot has failed, the pivot may still have taken effect: this happens if its
+// child run has passed a pivot of the child. In this case a restart from any step is refused.
 func (s *succession) pivotLost(p int) {
 	if p >= 0 && s.nodeOf[p] >= 0 && !s.nodes[s.nodeOf[p]].Well() {
 		s.refuse("", "start a new run", "the pivot has taken effect, but its step has failed, so the new run could not take it over")

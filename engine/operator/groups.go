@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of
-// its groups.
+// A Receiver is the run that takes a signal. It is the run that the sender names, or another run
+// with the same groups (see Operator.Receiver).
 type Receiver struct {
 	Run  status.RunID
 	Name string
@@ -47,10 +47,13 @@ type Receiver struct {
 //     group, because that run may wait for the end of the group.
 //   - No step lacks a signal. Then the Receiver is the first run that keeps the signal.
 //
-// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver
-// sends nothing, and runs may change before the signal reaches them. So if the Receiver refuses the
-// signal, the caller must call the method Receiver again: a group may have started or ended.
-// Receiver also returns the errors of Try.
+// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. But if no
+// step in a group of `run` awaits the name of the signal, and no run knows the id, Receiver returns
+// `run` without a check.
+//
+// Receiver sends nothing, and runs may change before the signal reaches them. So if the Receiver
+// refuses the signal, the caller must call the method Receiver again: a group may have started or
+// ended. Receiver also returns the errors of Try.
 func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
 	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -105,8 +108,8 @@ type groupWalk struct {
 	ended   []string                     // groups that have ended
 }
 
-// offer notes how much the run r needs the signal, and visits its groups. The parameter `accepts` is true if
-// the run would accept the signal.
+// offer records how much the run r needs the signal (status.Need), and visits the groups of r. The
+// parameter `accepts` is true if the run would accept the signal.
 func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accepts bool) error {
 	need := status.NeedNone
 	if accepts {
@@ -138,8 +141,8 @@ func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accep
 // group visits the run of a group, and the groups in it. The parameter n is the node of the group,
 // or of one instance of the group.
 func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
-	// The group has no run yet, or it has ended. If it has not ended, the run that has the group
-	// keeps the signal.
+	// The group has started no run. Unless the group has ended, the run that has the group can keep
+	// the signal for it.
 	if n.Child == "" {
 		if !n.FinishedAt.IsZero() {
 			w.ended = append(w.ended, n.Name)

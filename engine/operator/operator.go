@@ -41,8 +41,9 @@ type RefusedError struct {
 // the engine of the run is late, or if no engine works on the run.
 const maxWaitingSignals = 10_000
 
-// maxWaitingVerbs is the number of messages at which any other verb is refused. It is larger than
-// maxWaitingSignals, so that a person can cancel a run whose inbox is full of signals.
+// maxWaitingVerbs is the number of messages in the inbox of a run at which a further verb is
+// refused that is not a signal. It is larger than maxWaitingSignals, so that a person can cancel a
+// run whose inbox is full of signals.
 const maxWaitingVerbs = 11_000
 
 // maxWaitingSignalBytes is the largest size, in bytes, of all messages in the inbox of a run after
@@ -169,8 +170,9 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 }
 
 // Answer waits until the run's owner has answered a verb, or ctx ends. If the store does not
-// answer, Answer asks again with growing pauses. It returns nil if the verb was accepted. It
-// returns a *RefusedError if the verb was refused, for example because the run changed first.
+// answer, Answer tries again, with growing pauses. It returns nil if the verb was accepted. It
+// returns a *RefusedError if the verb was refused, for example because the run has changed before
+// the owner decided on the verb.
 func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.MessageID) error {
 	ask := wait.Retry{Lasting: journal.Lasting}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {

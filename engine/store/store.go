@@ -129,14 +129,14 @@ type Tick struct {
 	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit).
 	// The outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
-	// Searched is true if the store has also looked for work that starts runs, or that delivers
-	// replies: submissions of other programs, events, open firings, due schedules, and replies for
-	// webhooks and agents. Then Starts says whether there is such work. If Starts is false, engines
-	// need no queries of their own for such work. If Searched is false, the store has not looked,
-	// and engines must look themselves.
+	// Searched is true if the store has also looked for two kinds of work: work that starts runs
+	// (submissions of other programs, events, open firings, due schedules), and replies for
+	// webhooks and agents. In this case Starts says whether there is such work, and engines need no
+	// queries of their own if there is none. If Searched is false, engines must look for such work
+	// themselves.
 	Searched, Starts bool
-	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if
-	// Searched is true.
+	// Notices is true if a state of a run waits to be announced (notice.Keeper). If Searched is
+	// false, Notices has no meaning.
 	Notices bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get:
 	// another run has ended and still holds the key, for example because it has reached the goal.
@@ -238,25 +238,24 @@ const (
 
 // A Writer commits transitions. Only one goroutine at a time may use it.
 type Writer interface {
-	// Commit commits a batch and returns an outcome for each transition, in order. The
-	// batch must be sorted by run and must have at most one transition of each run.
+	// Commit commits a batch and returns an outcome for each transition, in order. The batch must
+	// be sorted by run and must have at most one transition of each run.
 	//
-	// A transition with Names submits a run: it is committed together with the run's public
-	// name and unique key, or not at all, and never twice. If another run has the name or
-	// holds the key, the outcome says so (Submitted.Exists).
+	// A transition with Names submits a run: it is committed together with the run's public name
+	// and unique key, or not at all, and never twice. If another run has the name or holds the key,
+	// the outcome says so (Submitted.Exists).
 	//
-	// Each transition is committed completely or not at all. If the database's answer is
-	// lost, Commit sends the same batch again, until Commit knows the outcome or ctx ends.
-	// Each journal row stores a token of its batch, so the store does not commit a row
-	// twice.
+	// Each transition is committed completely or not at all. If the database's answer is lost,
+	// Commit sends the same batch again, until Commit knows the outcome or ctx ends. Each journal
+	// row stores a token of its batch, so the store does not commit a row twice.
 	//
-	// After an error the outcome of the batch is not known: each transition may be committed
-	// or not. Only if NothingLanded returns true for the error, nothing is committed. After any
-	// other error the caller must call Commit with exactly the same transitions again. If
-	// the first call has committed a transition, its outcome in the second call may be
-	// ErrStale, or ErrExists at Seq 0. So the caller then compares the row in the journal
-	// with the transition (Transition.Wrote). Commit returns ErrFenced if the engine was
-	// declared dead and nothing of the batch is committed.
+	// If Commit returns an error for which NothingLanded returns true, nothing is committed. After
+	// any other error, each transition may be committed or not, and the caller must call Commit
+	// with exactly the same transitions again. If the first call has committed a transition, the
+	// second call may return the outcome ErrStale for this transition, or ErrExists at Seq 0. So
+	// the caller then compares the row in the journal with the transition (Transition.Wrote).
+	// Commit returns ErrFenced if the engine was declared dead and nothing of the batch is
+	// committed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
 	Close() error
 }

@@ -19,8 +19,8 @@ func (x *explainer) step(i int, n *model.Node) string {
 	r := x.s.Run()
 	held := n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds)
 	if text := x.attempts(n, name); text != "" {
-		// A node may have an open call and also wait for its agent: after a takeover, the call of
-		// the dead engine may still be in flight.
+		// A node may have an open call and also wait for its agent. After a takeover, for example,
+		// the call of the dead engine may still be in flight.
 		if held && !r.Held() && !r.Parked {
 			text += " Its next attempt " + x.hold(r.Holds[n.Hold-1])
 		}
@@ -232,7 +232,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	// If only a person can deal with the effect, a new attempt of the undo would fail at once.
+	// If only a person can remove the effect, a further attempt of the undo would fail at once.
 	if !x.s.Hopeless(x.wf, i) {
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}

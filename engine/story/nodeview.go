@@ -29,9 +29,8 @@ type NodeView struct {
 	Attempt  int // number of attempts in the present round
 	Attempts int // number of attempts in all rounds
 	Failures int // number of attempts that ended without a result
-	// For a step with a repeat block that has started: Iteration is the number of the present
-	// iteration, counted from 1; Iterations is the largest number of iterations, 0 = no limit, or
-	// not known. For other steps both are 0.
+	// Number of the present iteration, counted from 1, and the largest number of iterations (0 = no
+	// limit, or not known). Both are 0 if the step has no repeat block, or has not started.
 	Iteration, Iterations int
 
 	// Child is the public name of the child run that the node has started; "" = it has started none,
@@ -91,9 +90,9 @@ type CallView struct {
 	Silent     time.Time // an open call needs a heartbeat before this time; zero = it needs none
 }
 
-// keyOf returns the idempotency key with which an attempt was sent. If an operator gave the
-// step a new key, or the attempt belongs to an earlier iteration of a loop, the key of the attempt
-// is not known any more; then keyOf returns "".
+// keyOf returns the idempotency key with which an attempt was sent. It returns "" if the key of the
+// attempt is not known any more: an operator gave the step a new key, or the attempt belongs to an
+// earlier iteration of a loop.
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:

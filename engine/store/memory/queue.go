@@ -71,8 +71,8 @@ type dueHeap struct {
 	at []int
 }
 
-// add adds the index i to the heap if the queue has a run with this index, and the
-// next_check of this run is not later than the parameter `at`.
+// add adds the index i to the heap of indexes. It does nothing if the queue has no run with this
+// index, or if the next_check of this run is later than the parameter `at`.
 func (p *dueHeap) add(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)

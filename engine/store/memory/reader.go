@@ -125,8 +125,9 @@ func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// addressedLocked returns open runs of dead members for which messages wait. It leaves out
-// runs for which shunnedLocked returns true. The run with the oldest message is the first.
+// addressedLocked returns open runs of dead members for which messages wait. It leaves out runs
+// that engines ignore until a person decides about them (shunnedLocked). The run with the oldest
+// message is the first.
 func (s *finder) addressedLocked() []*run {
 	var runs []*run
 	for id := range s.inbox {

@@ -33,8 +33,8 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 }
 
 // keyLocked returns the entry of the unique key that the transition gives to the run `r`. It
-// returns nil if the transition admits no run, or if the run waits for no key. It returns
-// naming.ErrFull if the key is not free, or if a newer run waits for the key.
+// returns nil if the transition gives no key: it does not admit the run, or the run waits for no
+// key. It returns naming.ErrFull if the key is not free, or if a newer run waits for the key.
 func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 	if r == nil || !t.Admit || r.key.key == "" {
 		return nil, nil
@@ -74,10 +74,10 @@ func (s *state) keylessLocked(r *run) bool {
 	return h != nil && h.next == r && h.holdsAt(s.now())
 }
 
-// roomLocked returns the new value of the field `share` of the transition's run; nil = the run has
-// no limit. It returns naming.ErrFull if the transition needs a place and no place is free, or if a
-// new run must wait in line. It returns another error if the transition admits a run that has no
-// limit and gets no key (`keyed` is false).
+// roomLocked returns the value that the field `share` of the transition's run gets; nil = the run
+// has no limit. It returns naming.ErrFull if the transition must give a place to the run, and no
+// place is free, or the run is new and another run waits in line. It returns another error if the
+// transition admits a run that has no limit and gets no key (`keyed` is false).
 func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, error) {
 	var p share
 	switch {

@@ -25,7 +25,8 @@ type SlotRow struct {
 const Turn = time.Second
 
 // wantFor is how long SlotAsk.Want of an engine counts after its last SlotAsk. A living engine asks
-// once a second. So 5 seconds after its end, a dead engine takes no further slots from others.
+// once a second, so its Want always counts. The Want of a dead engine does not count any more 5
+// seconds after its last SlotAsk, so the dead engine takes no further slots from other engines.
 const wantFor = 5 * time.Second
 
 // Slots computes the answer to a SlotAsk. The parameter `rows` holds all rows of the limit, also
@@ -38,12 +39,14 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	var others []SlotRow
 	for _, r := range rows {
 		if !r.Until.After(now) {
-			continue // an expired row does not count, even the engine's own: other engines may have its slots now
+			// An expired row does not count, even if it is the row of this engine: other engines
+			// may have its slots now.
+			continue
 		}
 		if r.Engine == engine {
 			former = r.Slots
 			row.Since = r.Since
-			if r.Until.After(row.Until) { // calls that the engine has started may run until r.Until
+			if r.Until.After(row.Until) { // earlier calls of the engine may run until r.Until
 				row.Until = r.Until
 			}
 			continue
