@@ -15,8 +15,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Receiver is the run that takes a signal. It is the run that the sender names, or another run
-// with the same groups (see Operator.Receiver).
+// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of
+// its groups. If the sender names the run of a group, the Receiver may also be the parent of that
+// run, or the parent of the parent, and so on.
 type Receiver struct {
 	Run  status.RunID
 	Name string

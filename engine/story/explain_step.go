@@ -232,7 +232,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	// If only a person can remove the effect, a further attempt of the undo would fail at once.
+	// If only a person can deal with the effect, a further attempt of the undo would fail at once.
 	if !x.s.Hopeless(x.wf, i) {
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}

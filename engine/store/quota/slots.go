@@ -86,7 +86,7 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 // slots that are left. If these slots cannot be divided equally, the remainder goes to some of the
 // engines, one slot each, in this order: engines that got a slot of the remainder less than Turn
 // ago, then engines that have no slot of the remainder, then all others. Within each of these three
-// groups, the engine is first that has waited longest since it last got a slot.
+// kinds, the engine is first that has waited longest since it last got a slot.
 //
 // Example: 7 slots, and three engines that want 1, 5 and 5. They get 1, 3 and 3. With 8 slots they
 // get 1, 4 and 3. After the time Turn they get 1, 3 and 4.
