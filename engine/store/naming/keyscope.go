@@ -93,8 +93,9 @@ const (
 	CodeGoalReached = "goal_reached" // the run waited for its key, and the run that held the key has reached the goal
 )
 
-// A Beaten run waits for a unique key that it cannot get, because another run has reached the goal.
+// A Beaten run waits for a unique key that it cannot get: another run has ended and still holds the
+// key, for example because it has reached the goal.
 type Beaten struct {
 	Run status.RunID
-	By  status.RunID // the run that has reached the goal
+	By  status.RunID // the run that has ended and still holds the key
 }
