@@ -117,7 +117,9 @@ func (n *Node) member() call.Member {
 	if t := n.now(); t != nil {
 		return t.Runs
 	}
-	return nil // not t.Runs: an interface that holds a nil pointer does not equal nil
+	// Do not return t.Runs here: it would be an interface that holds a nil pointer, and such an
+	// interface is not equal to nil.
+	return nil
 }
 
 // Engine returns the number of the present membership; 0 while there is none.
@@ -168,14 +170,15 @@ func (n *Node) slotFreed(key string) {
 func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantined.All() }
 
 // TakeOver makes this engine the owner of all open runs that have no owner or whose owner is gone
-// (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got. A node
-// takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. TakeOver does
-// it now.
+// (S19, S49). The engine then continues these runs. TakeOver returns the number of these runs. A
+// node takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. A call
+// of TakeOver takes them over now.
 //
-// TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
-// members are fenced first, so that none of their rows can be committed afterwards. If two
-// engines try to take the same run, one of them gets it. A run whose definition cannot be
-// read here, or whose agents are missing, is not taken over and shows in Quarantined.
+// TakeOver does not take runs that only wait for a person; Adopt can take such a run. Before
+// TakeOver takes the runs of a dead member, it fences the member, so that none of the member's rows
+// can be committed afterwards. If two engines try to take the same run, one of them gets it. If the
+// definition of a run cannot be read here, or its agents are missing, TakeOver does not take the
+// run, and Quarantined shows the run.
 func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	t, err := n.present(ctx)
 	if err != nil {

@@ -17,9 +17,10 @@ import (
 // calls have the order of the run's facts. The methods must not block.
 type Observer interface {
 	// Facts reports the new facts of a run that were committed together. All facts of a run are
-	// numbered from 1. The parameter `first` is the number of the first fact in the list. Facts
-	// whose kind was not chosen (FactChooser) have numbers as well. After the call, the engine
-	// uses the list again: copy the facts that you keep.
+	// numbered from 1. The parameter `first` is the number of the first fact in the list. If the
+	// observer has not chosen all kinds of facts (FactChooser), the facts of the other kinds are
+	// numbered, too. After the call, the engine uses the slice `facts` again: copy the facts that
+	// you keep.
 	Facts(run status.RunID, first int, facts []story.Fact)
 	// LateReply reports a reply that was too late to count (S28).
 	LateReply(run status.RunID, attempt machine.AttemptID)
@@ -54,7 +55,7 @@ type PassStats struct {
 	// Number of runs of this engine that got the event TimePassed from the scan.
 	Due     int
 	Lag     time.Duration // largest delay of the runs that Due counts; 0 = no run was due
-	Foreign bool          // the scan also covered runs of other engines
+	Foreign bool          // true = the scan has also examined runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }
 

@@ -20,12 +20,12 @@ func (noInvoker) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{}, &invoke.Deferred{Why: whySupervising}
 }
 
-// SuperviseOnce joins the store, makes one full scan and leaves. It fences dead members. Its
-// membership becomes the owner of runs that have no owner, or whose owner is gone or late. It
-// decides everything about these runs that is due, and then releases them. It calls no agent:
-// steps that could start wait for an engine (S46, S68). It does not use cfg.Invoker. It scans
-// even if another engine is scanning. If several engines try to take a run, one of them gets
-// it.
+// SuperviseOnce joins the store, makes one full scan and leaves. The scan fences dead members, and
+// makes this membership the owner of runs that have no owner, or whose owner is gone or late.
+// SuperviseOnce decides everything about these runs that is due, and then releases the runs. It
+// calls no agent and does not use cfg.Invoker: steps that could start wait for an engine (S46,
+// S68). It makes the scan even if another engine is scanning. If several engines try to take a run,
+// one of them gets it.
 func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
 	cfg.Invoker, cfg.Capacity, cfg.Options.OnlyOwnRuns = noInvoker{}, nil, true
 	n, err := NewNode(cfg)

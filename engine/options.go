@@ -18,8 +18,8 @@ import (
 type Config struct {
 	Store   store.Store    // required
 	Invoker invoke.Invoker // required
-	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that
-	// engines share (max_concurrency and rate_limit of agents) do not count.
+	// Capacity limits the calls of each agent; nil = no limit. If Capacity is nil, this engine also
+	// ignores the limits that engines share (max_concurrency and rate_limit of agents).
 	Capacity invoke.Capacity
 	// Sealer encrypts sensitive data. Run returns a *crypt.KeyError if the keys of the Sealer do
 	// not fit the keys that the store has recorded (journal.PinKey). nil = a run with sensitive
@@ -63,9 +63,9 @@ type Options struct {
 	// owner, which is part of each scan. Default MinScan.
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. If the store is a
-	// store.Retainer, everything about a run is removed afterwards, including its name. A
-	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All
-	// engines of a store should have the same value.
+	// store.Retainer, everything about a run is removed afterwards, including its name. But the
+	// unique key of the run stays held for as long as the unique block says. Default 0: runs are
+	// kept for ever. All engines of a store should have the same value.
 	Retention time.Duration
 	// If OnlyOwnRuns is true, the engine ignores the runs of other engines, even if those engines
 	// die. It works only on runs that were submitted to it or given to Adopt.

@@ -21,7 +21,7 @@ type Restarting struct {
 	Definition *dsl.Definition
 	Run        status.RunID // the ended run
 	Step       string       // step from which the new run starts
-	Again      bool         // steps may run although their effects in the ended run stay
+	Again      bool         // true = the new run may run steps whose effects in the ended run stay
 	Name       string       // public id of the new run; "" = made from the internal id
 	By, Reason string       // person who restarts the run, and why; only for display
 }

@@ -65,16 +65,18 @@ func NewNode(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Run joins the store and works until ctx ends. Then it starts nothing new, waits for calls
-// in flight until their complete-by, commits their results, releases its runs and returns
-// nil. After StopNow it returns ErrStopping at once.
+// Run joins the store and works until ctx ends. Then it starts nothing new, waits for calls in
+// flight until their complete-by, commits their results, releases its runs and returns nil. After
+// StopNow it returns ErrStopping at once.
 //
-// If the lease expires or another engine declares this engine dead, Run stops all its work.
-// Then it joins again with a new membership, which takes over the runs of the former one. Run
-// returns an error if it cannot join at the start, and nil if ctx ends before it has joined. It
-// returns a *LossError if it finds that the store has lost committed rows, and a *crypt.KeyError if
-// it has to join again and the key of the store was changed. After it has joined, Run waits for a
-// store that does not answer. Run may be called only once.
+// If the lease expires or another engine declares this engine dead, Run stops all its work. Then it
+// joins again with a new membership, which takes over the runs of the former one. Run may be called
+// only once.
+//
+// If Run cannot join at the start, it returns an error. If ctx ends before Run has joined, it
+// returns nil. It returns a *LossError if it finds that the store has lost committed rows. It
+// returns a *crypt.KeyError if it has to join again and the key of the store was changed. If the
+// store does not answer after Run has joined, Run waits for the store.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -84,7 +86,8 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // StopAll comes first: otherwise a call could be sent after cancel
+		// StopAll must come before cancel: after cancel, a call could still be sent.
+		n.shared.Calls.StopAll()
 		cancel()
 	})()
 
@@ -146,7 +149,8 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss), errors.As(err, &key):
 			return err
 		case err != nil && len(runs) > 0:
-			// Other engines take over the runs of this node when they notice that it is gone.
+			// The node could not join again, so it cannot release its runs. Other engines take them
+			// over when they notice that this node is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
 			// The node was asked to stop while it owned no run, so it has none to release.

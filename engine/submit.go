@@ -74,9 +74,9 @@ func enqueue(ctx context.Context, cfg Config, r submit.Request) (store.Submitted
 // An Enqueued is the result of one submission of EnqueueAll.
 type Enqueued struct {
 	store.Submitted
-	// Err is nil if the run is stored or existed before (Exists). With an error, Run = 0
-	// means that no run was stored. Any other Run means that the run was sent but the store
-	// did not answer: the run may be stored under this id and Name.
+	// Err is nil if the run is stored or existed before (Exists). If Err is not nil and Run is 0,
+	// no run was stored. If Err is not nil and Run is not 0, the run was sent to the store, but the
+	// store did not answer: the run may be stored under this id and Name.
 	Err error
 }
 

@@ -81,8 +81,9 @@ type succession struct {
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }
 
-// whole returns the first reason against the restart that concerns the whole run, or the step from
-// which it starts; zero = there is no such reason.
+// whole checks the conditions that concern the whole run, or the step from which the new run
+// starts. It returns the first reason to refuse the restart; a zero Refusal = there is no such
+// reason.
 func (s *succession) whole(step string) Refusal {
 	switch {
 	case s.next == nil || s.now == nil:
@@ -192,8 +193,9 @@ func (s *succession) step(i int) {
 }
 
 // secondEffect refuses the restart, because the step would take effect a second time. The parameter
-// `sum` is what remains of the step's own effects. If the old run has undone them, only effects that
-// a child run keeps are left. A later step is then no way out, because it could not build on the step.
+// `sum` is what remains of the step's own effects. If the old run has undone these effects, only a
+// child run keeps effects. In this case secondEffect does not propose a restart from a later step:
+// such a restart is not possible, because the result of an undone step cannot be taken over.
 func (s *succession) secondEffect(step string, sum remainder) {
 	next := "restart from a later step; or allow the second effect with --again"
 	switch sum {
@@ -246,10 +248,10 @@ func (s *succession) keeps(n *model.Node) bool {
 	return slices.ContainsFunc(s.nodes[n.First:n.First+n.Count], func(item *model.Node) bool { return item.Kept.Stay() })
 }
 
-// remains returns what remains of the effects of a step, without those that its child runs keep. If
-// the step has instances, the result is the largest of their remainders, in the order of the
-// constants above. If some instances were undone and the effects of others stay, the effects are in
-// doubt: the new run could neither keep nor repeat the step.
+// remains returns what remains of the effects of a step. It ignores the effects that child runs of
+// the step keep. If the step has instances, the result is the largest remainder of an instance, in
+// the order of the constants above. If some instances were undone and the effects of others stay,
+// the result is effectInDoubt: the new run could neither keep nor repeat the step.
 func (s *succession) remains(n *model.Node) remainder {
 	if !n.Expanded {
 		return remainsOf(n)
@@ -351,8 +353,8 @@ func (s *succession) pivot() {
 }
 
 // pivotLost refuses the restart, because the new run would not take over the pivot of the old run.
-// The pivot may have taken effect although its step has failed: then its child run has passed its
-// own pivot, and no restart is possible.
+// If the step of the pivot has failed, the pivot may still have taken effect: this happens if its
+// child run has passed a pivot of the child. In this case a restart from any step is refused.
 func (s *succession) pivotLost(p int) {
 	if p >= 0 && s.nodeOf[p] >= 0 && !s.nodes[s.nodeOf[p]].Well() {
 		s.refuse("", "start a new run", "the pivot has taken effect, but its step has failed, so the new run could not take it over")

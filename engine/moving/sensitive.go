@@ -8,15 +8,16 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// The first definition of a run marks some values of the run as sensitive: they are sealed and not
-// shown. A definition without such a mark would store and show the value in clear. So a move or
-// restart to such a definition is refused.
+// The first definition of a run marks some values of the run as sensitive: these values are sealed
+// and not shown. If another definition did not mark such a value, the value would be stored and
+// shown in clear. So a move or restart to such a definition is refused.
 
 const keepMark = "declare it as sensitive; or start a new run, with another secret"
 
-// exposes returns the names of the attributes of the object `is` that are not sensitive any more,
-// or not completely, although they are sensitive in the object `was`. An attribute that `is` does
-// not have is not exposed. The name "" means the whole value.
+// exposes compares the marks of two objects. It returns the names of the attributes that are
+// sensitive in the object `was`, but not sensitive, or not completely sensitive, in the object
+// `is`. It leaves out attributes that the object `is` does not have. The name "" means the whole
+// value.
 func exposes(was, is dsl.Value) []string {
 	var names []string
 	for _, pointer := range was.Sensitive() {

@@ -5,10 +5,11 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// signals refuses the move if the run keeps an early signal that a step would take later, and no step
-// of the new definition takes it. The sender was told that the run has the signal, so the run must not
-// lose it. A signal that no step of the old definition takes either is not a reason to refuse. Each wait
-// takes one signal, so a definition with fewer waits takes fewer signals.
+// signals refuses the move if the run would lose an early signal: the run keeps the signal, a step
+// of the old definition would take it later, and no step of the new definition takes it. The sender
+// got the answer that the run has the signal, so the run must not lose it. If no step of the old
+// definition would take the signal, signals does not refuse the move. Each wait step takes one
+// signal, so a definition with fewer wait steps takes fewer signals.
 func (c *comparison) signals() {
 	if c.plan.Flow == nil || len(c.moment.Signals) == 0 {
 		return
@@ -46,8 +47,8 @@ func (c *comparison) takers(wf *dsl.Workflow) (list model.Takers, names []string
 	return list, names
 }
 
-// room returns how many early signals step i can still take if it is a wait step. If it is a group, room
-// returns how many runs of it may start.
+// room returns how many early signals step i can still take, if step i is a wait step. If step i is
+// a group, room returns how many runs of the group can still start.
 func (c *comparison) room(i int, step *dsl.Step) int {
 	free := func(n *model.Node) bool { return !n.Ended() && !(step.Child != nil && model.GroupBegun(n)) }
 	switch {

@@ -16,38 +16,45 @@ import (
 )
 
 // A Receiver is the run that takes a signal: the run that the sender names, or the run of one of
-// its groups.
+// its groups. If the sender names the run of a group, the Receiver may also be the parent of that
+// run, or the parent of the parent, and so on.
 type Receiver struct {
 	Run  status.RunID
 	Name string
 	// Known is true if the run has accepted a signal with this id before. In this case the signal
 	// changes nothing, and there is nothing to send.
 	Known bool
-	// Again is true if groups may wait for the signal, so that another run may take the signal if
-	// this run refuses it. In this case the caller asks for the Receiver again after a refusal.
+	// Again is true if groups may wait for the signal. Then another run may take the signal if this
+	// run refuses it. So after a refusal, the caller calls Operator.Receiver again.
 	Again bool
 }
 
-// Receiver returns the run that takes the signal ev, which a person or a program sends to the
-// parameter `run`. For people, the steps of a group belong to the run around the group. But a group
-// is a run of its own. So Receiver looks for the run that takes the signal:
+// Receiver returns the run that takes the signal `ev`, which a person or a program sends to the
+// parameter `run`. For people, the steps of a group belong to the run that has the group. But a
+// group is a run of its own. So Receiver selects one of these runs: the run in the parameter `run`,
+// and the runs of its groups at any depth. It uses the first of these rules that finds a run:
 //
-//   - The Receiver is the first of these runs, at any depth, in which a step waits for the signal now. The
-//     run itself comes before its groups.
-//   - If there is none, it is the first run in which a step lacks a signal that it takes later. A step for
-//     which a run keeps a signal already lacks none. A step that depends on an open group does not count
-//     here, if a step in the group awaits the name: the group may need the signal to end.
-//   - If there is none, it is the first run that keeps the signal for such a step, or for a group in it
-//     that has not started. Here a group comes before the run around it, because the latter may wait for
-//     the end of the group.
-//   - If there is none, no step lacks a signal. Then the Receiver is the first run that keeps the signal.
-//   - If the signal has an id, and the run, the run of a group of it or a run around it knows the id, that one
-//     is the Receiver.
+//   - If the signal has an id, and one of these runs knows the id already, the Receiver is that
+//     run. If `run` is the run of a group, Receiver also looks for the id in its parent, in the
+//     parent of the parent, and so on.
+//   - The Receiver is the first run in which a step waits for the signal now. Here a run comes
+//     before its groups.
+//   - The Receiver is the first run in which a step lacks a signal with this name, which the step
+//     takes later. If the run keeps an early signal for the step already, the step lacks none. This
+//     rule ignores a step that depends on an open group, if a step in the group awaits the name:
+//     the group may need the signal to end.
+//   - The Receiver is the first run that keeps the signal for a step which the rule before has
+//     ignored, or for a group that has not started. Here a group comes before the run that has the
+//     group, because that run may wait for the end of the group.
+//   - No step lacks a signal. Then the Receiver is the first run that keeps the signal.
 //
-// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver
-// sends nothing, and runs may change before the signal reaches them. So the caller must ask again
-// if the Receiver refuses the signal: a group may have started or ended. Receiver also returns the
-// errors of Try.
+// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. But if no
+// step in a group of `run` awaits the name of the signal, and no run knows the id, Receiver returns
+// `run` without a check.
+//
+// Receiver sends nothing, and runs may change before the signal reaches them. So if the Receiver
+// refuses the signal, the caller must call the method Receiver again: a group may have started or
+// ended. Receiver also returns the errors of Try.
 func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
 	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -89,9 +96,9 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	}
 }
 
-// A groupWalk visits a run and the runs of its groups, at any depth: the groups of a run in the order of
-// their steps and keys, and after each of them the groups in it. It visits only groups in which a step may
-// wait for the signal.
+// A groupWalk visits a run and the runs of its groups, at any depth. It visits the groups of a run
+// in the order of their steps and keys. Before it visits the next group, it visits all groups
+// inside of the present one. It visits only groups in which a step may wait for the signal.
 type groupWalk struct {
 	*Operator
 	ev machine.SignalReceived
@@ -102,8 +109,8 @@ type groupWalk struct {
 	ended   []string                     // groups that have ended
 }
 
-// offer notes how much the run r needs the signal, and visits its groups. The parameter `accepts` is true if
-// the run would accept the signal.
+// offer records how much the run r needs the signal (status.Need), and visits the groups of r. The
+// parameter `accepts` is true if the run would accept the signal.
 func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accepts bool) error {
 	need := status.NeedNone
 	if accepts {
@@ -135,7 +142,9 @@ func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accep
 // group visits the run of a group, and the groups in it. The parameter n is the node of the group,
 // or of one instance of the group.
 func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
-	if n.Child == "" { // the run around the group keeps the signal, if the group has not ended
+	// The group has started no run. Unless the group has ended, the run that has the group can keep
+	// the signal for it.
+	if n.Child == "" {
 		if !n.FinishedAt.IsZero() {
 			w.ended = append(w.ended, n.Name)
 		}

@@ -32,7 +32,7 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
-	Output bool  // the verb might be accepted with another output (of the step)
+	Output bool  // true = the verb might be accepted if it had another output for the step
 	Err    error // naming.ErrInboxFull, naming.ErrInboxBytes, or nil
 }
 
@@ -41,20 +41,22 @@ type RefusedError struct {
 // the engine of the run is late, or if no engine works on the run.
 const maxWaitingSignals = 10_000
 
-// maxWaitingVerbs is the number of messages at which any other verb is refused. It is larger than
-// maxWaitingSignals, so that a person can cancel a run whose inbox is full of signals.
+// maxWaitingVerbs is the number of messages in the inbox of a run at which a further verb is
+// refused that is not a signal. It is larger than maxWaitingSignals, so that a person can cancel a
+// run whose inbox is full of signals.
 const maxWaitingVerbs = 11_000
 
-// maxWaitingSignalBytes is the largest size, in bytes, of the messages in the inbox of a run and a
-// further signal together. It is four times the number of bytes of signals that a run keeps.
-// Without this limit, 10,000 signals of 1 MiB could fill the store, and the memory of the engine
-// that reads them.
+// maxWaitingSignalBytes is the largest size, in bytes, of all messages in the inbox of a run after
+// a signal was added. A signal that would make them larger is refused. The limit is four times the
+// number of bytes of signals that a run keeps. Without this limit, 10,000 signals of 1 MiB could
+// fill the store, and the memory of the engine that reads them.
 const maxWaitingSignalBytes = 64 << 20
 
-// maxWaitingVerbBytes is this size for all other verbs. It is larger than maxWaitingSignalBytes, so
-// that a person can settle a step of a run whose inbox is full of signals. The verbs cancel and
-// pause have no limit in bytes, because a person must always be able to stop a run. These two verbs
-// carry only a reason, so the limit for the number of messages is enough.
+// maxWaitingVerbBytes is the largest size, in bytes, of all messages in the inbox after a verb was
+// added that is not a signal. It is larger than maxWaitingSignalBytes, so that a person can settle
+// a step of a run whose inbox is full of signals. The verbs cancel and pause have no limit in
+// bytes, because a person must always be able to stop a run. These two verbs carry only a reason,
+// so the limit for the number of messages is enough.
 const maxWaitingVerbBytes = 72 << 20
 
 // Error names the verb and the reason.
@@ -104,8 +106,9 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	return id, nil
 }
 
-// bounds returns how many messages may wait in the inbox of a run, and how many bytes they may
-// have, if a verb is to be added; 0 = no bound. It also returns the name of the verb for a refusal.
+// bounds returns the limits of an inbox that apply when the verb is added: the largest number of
+// messages, and the largest number of bytes of all messages; 0 = no limit. It also returns the name
+// of the verb for a refusal.
 func bounds(verb machine.Event) (name string, most int, mostBytes int64) {
 	switch verb.(type) {
 	case machine.SignalReceived:
@@ -167,8 +170,9 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 }
 
 // Answer waits until the run's owner has answered a verb, or ctx ends. If the store does not
-// answer, Answer asks again with growing pauses. It returns nil if the verb was accepted. It
-// returns a *RefusedError if the verb was refused, for example because the run changed first.
+// answer, Answer tries again, with growing pauses. It returns nil if the verb was accepted. It
+// returns a *RefusedError if the verb was refused, for example because the run has changed before
+// the owner decided on the verb.
 func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.MessageID) error {
 	ask := wait.Retry{Lasting: journal.Lasting}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {

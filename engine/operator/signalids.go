@@ -14,8 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// This file looks for the run that has accepted a signal with a given id. The id of a signal counts once
-// over a run and all its groups.
+// This file looks for the run that has accepted a signal with a given id. If a run, or any of its
+// groups, has accepted a signal, a second signal with the same id changes nothing in the run and in
+// its groups.
 
 // page is how many rows or messages are read at a time.
 const page = 1000
@@ -23,8 +24,8 @@ const page = 1000
 // inGroup reports whether a run of the workflow `flow` is the run of a group of the workflow `around`.
 func inGroup(flow, around string) bool { return strings.HasPrefix(flow, around+".") }
 
-// known looks for the run of a group, at any depth in the run r, that knows the id of a signal. It asks the
-// store for all child runs, also for those that r has started before a retry.
+// known looks for a run of a group, at any depth below the run r, that knows the id of a signal. It
+// reads all child runs of r from the store, also child runs that r started before it was retried.
 func (o *Operator) known(ctx context.Context, r journal.Run, id, signal string) (to Receiver, found bool, err error) {
 	other := map[string]bool{} // workflows of child runs that cannot know the id
 	for _, step := range r.Flow.Steps {
@@ -59,8 +60,9 @@ func (o *Operator) known(ctx context.Context, r journal.Run, id, signal string) 
 	}
 }
 
-// knownAround looks for a run around the run r that knows the id of a signal. If r is not the run of a
-// group, there is none.
+// knownAround looks for a run that knows the id of a signal, if r is the run of a group. It looks
+// at the parent of r, at the parent of the parent, and so on, until it reaches a run that is not
+// the run of a group. If r is not the run of a group, knownAround finds nothing.
 func (o *Operator) knownAround(ctx context.Context, r journal.Run, id string) (to Receiver, found bool, err error) {
 	for r.State.Run().Parent.Run != 0 {
 		around, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, r.State.Run().Parent.Run)
@@ -81,7 +83,8 @@ func (o *Operator) knownAround(ctx context.Context, r journal.Run, id string) (t
 	return Receiver{}, false, nil
 }
 
-// knows reports whether the run r has accepted a signal with this id, or has one in its inbox.
+// knows reports whether the run r has accepted a signal with this id. If the run is open, knows
+// also returns true for such a signal in its inbox.
 func (o *Operator) knows(ctx context.Context, r journal.Run, id string) (to Receiver, found bool, err error) {
 	to = Receiver{Run: r.Head.Run, Name: r.Head.Name, Known: story.KnowsSignal(r.State, id)}
 	if to.Known || r.Head.State.Final() {

@@ -14,25 +14,27 @@ import (
 // has no limit.
 const defaultRunLimit = 100
 
-// A RunFilter selects runs. A field that is zero does not limit the selection. There are
-// seven kinds of filters. Each kind has its own order and index. A store refuses all
-// other combinations (storekit.KindOf).
+// A RunFilter selects runs. A field that is zero does not limit the selection. There are seven
+// kinds of filters. Each kind has its own order and index. A store refuses all other combinations
+// (storekit.KindOf).
 //
 //   - Name is set: the run with that name.
 //   - IDs is set: the runs with these ids that exist, ascending by id.
 //   - Parent is set: the child runs of one run, ascending by id, page by page with After.
-//   - Owners is not set: a list for people, newest run first, page by page with Before.
-//   - OwnerDead, with or without OwnerNone: ascending by id, page by page with After. Runs at
-//     rest (Head.AtRest) are left out, unless a message waits for the run and fewer than
-//     MaxDeaths engines died while they had the run in hand.
-//   - OwnerDead and Waiting: runs with waiting messages; the run with the oldest message is
-//     first. Runs at rest with MaxDeaths deaths are left out. There is only one page: after
-//     a takeover a run does not match the filter any more.
-//   - OwnerOther: overdue runs of other live members, most overdue first. There is only one
-//     page.
+//   - Name, IDs, Parent and Owners are not set: a list for people, newest run first, page by page
+//     with Before.
+//   - Owners contains OwnerDead: open runs of dead members, and with OwnerNone also runs without
+//     an owner, ascending by id, page by page with After. Runs at rest (Head.AtRest) are left out,
+//     unless a message waits for the run and fewer than MaxDeaths engines died while they had the
+//     run in hand.
+//   - Owners is OwnerDead, and Waiting is true: runs of dead members with waiting messages; the run
+//     with the oldest message is first. Runs at rest are left out if MaxDeaths engines died with
+//     the run in hand. There is only one page: after a takeover a run does not match the filter any
+//     more.
+//   - Owners is OwnerOther: overdue runs of other live members, most overdue first. There is only
+//     one page.
 //
-// If Owners is set, only the id of each run is returned, because the engine loads the run
-// anyway.
+// If Owners is set, only the id of each run is returned, because the engine loads the run anyway.
 type RunFilter struct {
 	// Name is the public name of a run. If no run has this name, the store reads Name as an
 	// internal id in decimal. If Name is set, only Limit may be set, too.
@@ -56,7 +58,7 @@ type RunFilter struct {
 	After   status.RunID  // with OwnerDead, OwnerNone or Parent: only runs with a greater id, to read page by page
 	Waiting bool          // with OwnerDead: only runs with waiting messages
 	Asking  EngineID      // with OwnerOther: the engine that asks; its own runs are left out
-	Overdue time.Duration // with OwnerOther: only runs whose next_check passed longer ago than this
+	Overdue time.Duration // with OwnerOther: only runs whose next_check passed more than this duration ago
 
 	Limit int // largest number of runs; 0 = 100
 }

@@ -53,13 +53,13 @@ type Passes interface {
 	Pass(ctx context.Context, name string, period time.Duration) (bool, error)
 }
 
-// Hands records which runs each engine has in hand: the runs that the engine is about to
-// read or decide. A run might crash the process of the engine, so the engine stores the
-// list of these runs first. Without the list, the next engine would not know which run
-// caused the crash, and the run would crash that engine, too.
+// Hands records which runs each engine has in hand: the runs that the engine is about to read or
+// decide. A run might crash the process of the engine, so the engine first stores the list of the
+// runs that it has in hand. Without this list, the next engine would not know which run caused the
+// crash, and the run would crash the next engine, too.
 //
-// The role is optional. In a store without this role, a run that crashes its engine also
-// crashes each engine that takes the run over.
+// The role is optional. In a store without this role, a run that crashes its engine also crashes
+// each engine that takes the run over.
 type Hands interface {
 	// PutInHand stores the list of runs that an engine has in hand, in place of the engine's
 	// former list. It returns ErrFenced if the engine was declared dead.
@@ -81,8 +81,8 @@ const MaxDeaths = 3
 // A Suspicion says why a run might crash the engine that works on it.
 type Suspicion struct {
 	Deaths int // number of engines that had the run in hand when they were declared dead (Fence)
-	// InHand is true if another engine has the run in hand and was not declared dead. Either
-	// this other engine is working on the run, or the run has just crashed it.
+	// InHand is true if another engine has the run in hand and was not declared dead. Either the
+	// other engine is working on the run, or the run has just crashed the other engine.
 	InHand bool
 }
 
@@ -206,10 +206,9 @@ type Retainer interface {
 	// interrupted, the next call removes the rest. The store may free the disk space of
 	// removed runs later.
 	Retain(ctx context.Context, before time.Time, limit int) (RetainStats, error)
-	// Retained returns an upper limit for the ids of removed runs: no engine has removed a
-	// run with a greater id. It returns 0 if no run was removed. If a run is missing, an
-	// engine uses this limit to tell whether retention has removed the run or the database
-	// has lost it.
+	// Retained returns an upper limit for the ids of removed runs: retention has removed no run
+	// with a greater id. It returns 0 if no run was removed. If an engine does not find a run, this
+	// limit shows whether retention may have removed the run or the database must have lost it.
 	Retained(ctx context.Context) (status.RunID, error)
 }
 

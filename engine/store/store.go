@@ -117,11 +117,11 @@ type Tick struct {
 	Now     time.Time // store time
 	Due     []DueRun  // runs of this engine whose next_check has passed
 	Unowned []DueRun  // runs without an owner whose next_check has passed
-	// Inbox holds the runs with waiting messages, ascending by id: runs of this engine and
-	// runs without an owner. It also holds runs that have ended if their owner is gone. It
-	// leaves out a run at rest (Head.AtRest) if MaxDeaths engines died with the run in hand
-	// (Hands). If the list is full (as long as the parameter `limit` of Tick), the engine's next
-	// tick continues after the last run of the list.
+	// Inbox holds the runs with waiting messages, ascending by id: runs of this engine and runs
+	// without an owner. It also holds ended runs whose owner is gone. It leaves out a run at rest
+	// (Head.AtRest) if MaxDeaths engines died with the run in hand (Hands). If there are more such
+	// runs than the parameter `limit` of Members.Tick allows, Inbox holds only the first of them.
+	// The engine's next tick then continues after the last run in Inbox.
 	Inbox []status.RunID
 	Dead  []EngineID
 	// Next holds the runs of this engine that are the next in line and can get a place now
@@ -129,14 +129,14 @@ type Tick struct {
 	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit).
 	// The outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
-	// Searched is true if the store has also looked for work that starts runs, or that delivers
-	// replies: submissions of other programs, events, open firings, due schedules, and replies for
-	// webhooks and agents. Then Starts says whether there is such work. If Starts is false, engines
-	// need no queries of their own for such work. If Searched is false, the store has not looked,
-	// and engines must look themselves.
+	// Searched is true if the store has also looked for two kinds of work: work that starts runs
+	// (submissions of other programs, events, open firings, due schedules), and replies for
+	// webhooks and agents. In this case Starts says whether there is such work, and engines need no
+	// queries of their own if there is none. If Searched is false, engines must look for such work
+	// themselves.
 	Searched, Starts bool
-	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if
-	// Searched is true.
+	// Notices is true if a state of a run waits to be announced (notice.Keeper). If Searched is
+	// false, Notices has no meaning.
 	Notices bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get:
 	// another run has ended and still holds the key, for example because it has reached the goal.
@@ -216,12 +216,13 @@ type Message struct {
 	By    string // person who sent it; only for display
 	Dedup string // the same text in all duplicates of a message, at most 100 characters; "" = none
 	Data  []byte // an encoded event; it may be sealed
-	// Most bounds the inbox: if it has so many messages or more, Post adds nothing and returns
-	// naming.ErrInboxFull. 0 = no bound. A store does not keep this number.
+	// Most limits the number of messages in the inbox. If the inbox has Most messages or more
+	// before this message is added, Post adds nothing and returns naming.ErrInboxFull. 0 = no
+	// limit. Post uses Most only for this check and does not store it.
 	Most int
-	// MostBytes bounds the inbox, too: if the Data of the messages in it and the Data of this
-	// message have more bytes together, Post adds nothing and returns naming.ErrInboxBytes. 0 = no
-	// bound. A store does not keep this number.
+	// MostBytes limits the size of the inbox. If the Data of all messages, with this message, would
+	// have more bytes than MostBytes, Post adds nothing and returns naming.ErrInboxBytes. 0 = no
+	// limit. Post uses MostBytes only for this check and does not store it.
 	MostBytes int64
 }
 
@@ -237,25 +238,24 @@ const (
 
 // A Writer commits transitions. Only one goroutine at a time may use it.
 type Writer interface {
-	// Commit commits a batch and returns an outcome for each transition, in order. The
-	// batch must be sorted by run and must have at most one transition of each run.
+	// Commit commits a batch and returns an outcome for each transition, in order. The batch must
+	// be sorted by run and must have at most one transition of each run.
 	//
-	// A transition with Names submits a run: it is committed together with the run's public
-	// name and unique key, or not at all, and never twice. If another run has the name or
-	// holds the key, the outcome says so (Submitted.Exists).
+	// A transition with Names submits a run: it is committed together with the run's public name
+	// and unique key, or not at all, and never twice. If another run has the name or holds the key,
+	// the outcome says so (Submitted.Exists).
 	//
-	// Each transition is committed completely or not at all. If the database's answer is
-	// lost, Commit sends the same batch again, until Commit knows the outcome or ctx ends.
-	// Each journal row stores a token of its batch, so the store does not commit a row
-	// twice.
+	// Each transition is committed completely or not at all. If the database's answer is lost,
+	// Commit sends the same batch again, until Commit knows the outcome or ctx ends. Each journal
+	// row stores a token of its batch, so the store does not commit a row twice.
 	//
-	// After an error the outcome of the batch is not known: each transition may be committed
-	// or not. Only if NothingLanded returns true for the error, nothing is committed. After any
-	// other error the caller must call Commit with exactly the same transitions again. If
-	// the first call has committed a transition, its outcome in the second call may be
-	// ErrStale, or ErrExists at Seq 0. So the caller then compares the row in the journal
-	// with the transition (Transition.Wrote). Commit returns ErrFenced if the engine was
-	// declared dead and nothing of the batch is committed.
+	// If Commit returns an error for which NothingLanded returns true, nothing is committed. After
+	// any other error, each transition may be committed or not, and the caller must call Commit
+	// with exactly the same transitions again. If the first call has committed a transition, the
+	// second call may return the outcome ErrStale for this transition, or ErrExists at Seq 0. So
+	// the caller then compares the row in the journal with the transition (Transition.Wrote).
+	// Commit returns ErrFenced if the engine was declared dead and nothing of the batch is
+	// committed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
 	Close() error
 }
@@ -276,9 +276,10 @@ type Transition struct {
 	Owner     *EngineID       // new owner of the run; nil = unchanged; a pointer to 0 = no owner
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
-	// The added instances, for the views. If a run was moved to another definition, NewNodes also
-	// holds the steps whose names are new, and their instances. If a node of the run has a name in
-	// the store already, the new name replaces it. NewNodes has each node at most once.
+	// NewNodes holds the instances that the row adds, for the views. If a run was moved to another
+	// definition, NewNodes also holds the steps whose names are new, and their instances. If the
+	// store already has a name for one of these nodes, the name in NewNodes replaces it. NewNodes
+	// has each node at most once.
 	NewNodes []NodeName
 	// Moved is the workflow that the run has from this row on, if a record of the row moves the run
 	// to another definition (engine migrate). 0 = the row does not move the run. Lists show this
@@ -290,34 +291,35 @@ type Transition struct {
 	// nil = none, as in most rows.
 	Post     *naming.Post
 	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
-	// Heard is set for a row that makes an engine the owner of the run. It is the number of
-	// messages that the engine has read from the run's inbox. If more messages wait for the
-	// run, the outcome is ErrStale. So the engine cannot miss a message that arrived after
-	// it read the inbox. nil = the store does not check the number of messages.
+	// Heard is set if the row makes an engine the owner of the run. It is the number of messages
+	// that the engine has read from the run's inbox. If more messages than this wait for the run,
+	// the outcome is ErrStale. So the engine cannot miss a message that arrives after the engine
+	// has read the inbox. nil = the store does not check the number of messages.
 	Heard *int32
 	Data  []byte        // encoded records; they may be sealed
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
 	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
 	// Admit is true if the transition gives the run a place in its limit, or the unique key for
-	// which it waits (Replaces). The store commits the transition only if everything for which the
-	// run waits is free. Otherwise the outcome is naming.ErrFull. The run holds the place until the
-	// run has ended. A new run (Seq 0) also gets no place if another run waits in line. A place or
-	// key that the run has already does not count as occupied.
+	// which the run waits (Replaces). The run may wait for both. The store commits the transition
+	// only if both are free; if one is not free, the outcome is naming.ErrFull. If the run itself
+	// has the place or the key already, it counts as free. A new run (Seq 0) also gets ErrFull if
+	// another run waits in line. The run holds the place until the run has ended.
 	Admit bool
 	// Checks are checks of business rows. The store runs them in the transaction that accepts the
 	// run. If one of them refuses the run, nothing is committed, and the outcome is an
 	// *admission.Error. Only a submission may have Checks. A store that cannot run checks refuses
 	// the submission with admission.Unable. If the run exists already, the store runs no check.
 	Checks []admission.Check
-	// Replaces is set if the submitted run replaces the open runs that hold its unique key or wait
-	// for the key. nil = it replaces no run, as most runs. The store puts the message Replaces,
-	// with the field Run set, into the inboxes of these runs, except compensating runs. Then only
-	// the submitted run waits for the key. This run takes the key later, with Admit. If the run
-	// that holds the key has ended, nothing is replaced, and Outcome.Submitted names that run. If
-	// no run holds the key or waits for it, Outcome.Err is naming.ErrFree.
+	// Replaces is set if the submitted run must replace the open runs that hold its unique key or
+	// wait for this key. nil = the run replaces no run, as most runs. The store puts the message in
+	// Replaces into the inboxes of the replaced runs, except compensating runs. In each copy of the
+	// message, it sets the field Run. After that, only the submitted run waits for the key. It
+	// takes the key later, with Admit. If the run that holds the key has ended, nothing is
+	// replaced, and Outcome.Submitted names the run that holds the key. If no run holds the key or
+	// waits for it, Outcome.Err is naming.ErrFree.
 	Replaces *Message
-	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait.
-	// Then the store sends a hint to the engines.
+	// Frees is true if this transition ends the run, and the run gives up a place or a key for
+	// which other runs may wait. Then the store sends a hint to the engines.
 	Frees bool
 }
 
@@ -367,8 +369,8 @@ type Submitted struct {
 	Run    status.RunID
 	Name   string
 	Exists bool // Run is an earlier run that has the name or the key; nothing was written
-	// Gone is true if retention has removed the earlier run, but this run still holds the key
-	// (naming.KeyScope). Then Exists is true, too.
+	// Gone is true if retention has removed the earlier run, but the removed run still holds the
+	// key (naming.KeyScope). Then Exists is true, too.
 	Gone bool
 }
 

@@ -85,7 +85,7 @@ func (t *Transition) validateMove() error {
 }
 
 // validateRoom returns an error if the fields Room (the limit of the run) and Admit are not valid.
-// Only a submission may have a Room. A submission with Admit must have one.
+// Only a submission may have a Room. If a submission has Admit, it must also have a Room.
 func (t *Transition) validateRoom() error {
 	switch {
 	case t.Room != nil && (t.Seq != 0 || t.Names == nil):

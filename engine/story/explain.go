@@ -90,7 +90,7 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	// No engine continues a lost run (parked because engines died), so Next stays zero.
+	// If the run was parked because engines died, no engine continues it, so Next stays zero.
 	if !r.Lost() {
 		x.out.Next, _ = x.s.NextDue()
 	}
@@ -139,7 +139,8 @@ func (x *explainer) open() {
 	x.overdue()
 }
 
-// repetition adds a sentence that says why the call that made the run fail was not repeated.
+// repetition adds a sentence about the call that made the run fail. It says why this call was not
+// repeated.
 func (x *explainer) repetition() {
 	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
@@ -180,7 +181,8 @@ func (x *explainer) steps() {
 	}
 }
 
-// undos adds sentences about the failed undos, and about the undos that wait for a failed undo.
+// undos adds sentences about two kinds of undos: undos that have failed, and undos that wait for a
+// failed undo.
 func (x *explainer) undos() {
 	if x.s.Run().Phase != model.PhaseUndo {
 		return
@@ -198,7 +200,8 @@ func (x *explainer) undos() {
 	}
 }
 
-// blocked returns the names of the steps whose undo waits for the undo of another step.
+// blocked returns the names of the steps that cannot be undone yet, because the undo of another
+// step must come first.
 func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {

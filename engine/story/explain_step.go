@@ -19,8 +19,8 @@ func (x *explainer) step(i int, n *model.Node) string {
 	r := x.s.Run()
 	held := n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds)
 	if text := x.attempts(n, name); text != "" {
-		// A node may have an open call and also wait for its agent: after a takeover, the call of
-		// the dead engine may still be at work.
+		// A node may have an open call and also wait for its agent. After a takeover, for example,
+		// the call of the dead engine may still be in flight.
 		if held && !r.Held() && !r.Parked {
 			text += " Its next attempt " + x.hold(r.Holds[n.Hold-1])
 		}
@@ -232,7 +232,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	// If only a person can deal with the effect, a new attempt of the undo would fail at once.
+	// If only a person can deal with the effect, a further attempt of the undo would fail at once.
 	if !x.s.Hopeless(x.wf, i) {
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
@@ -288,14 +288,15 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 	return fmt.Sprintf("%s: engine explain %s.", text, word(run))
 }
 
-// far returns five years. The method `child` mentions complete-by only if the call may take less
-// than that. If no deadline comes first, complete-by of the call is ten years away, which tells
-// people nothing.
+// far returns five years. If a call of a node for a child run has no deadline, its complete-by is
+// ten years away, and tells people nothing. So the method `child` shows complete-by only if it is
+// less than five years after the start of the call.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // childName returns the public name of the child run that a node starts, or has started. The step
 // of the node must start child runs. If the run has taken over the step from an ended run (engine
-// restart), the child run has the names of that run.
+// restart), the ended run has started the child run. Then the name of the child run contains the
+// name of the ended run, and the name that the step had there.
 func childName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
 	key, _ := machine.Keys(wf, s.Run(), n)
 	parent, name := s.Name(), wf.Steps[n.Step].KeyName()
@@ -308,9 +309,11 @@ func childName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
 	return naming.ChildName(parent, name, key)
 }
 
-// startedNoChild reports whether the last call of a node for a child run has failed before the child run
-// existed, for example because of no_room. The failure of a child run has data: the name and the state of
-// the run. A node that was taken over from an ended run has no attempts.
+// startedNoChild reports whether the last call of a node for a child run has failed before the
+// child run existed, for example because of no_room. It looks at the data of the failure: if a
+// child run has failed, the data has the name and the state of the child run, so a failure without
+// data means that there was no child run. If the node was taken over from an ended run, it has no
+// attempts, and startedNoChild uses other fields of the node.
 func startedNoChild(n *model.Node) bool {
 	for k := len(n.Attempts) - 1; k >= 0; k-- {
 		if a := &n.Attempts[k]; a.Kind == model.CallDo {

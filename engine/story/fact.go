@@ -24,9 +24,9 @@ type Fact struct {
 	// attempts in all rounds.
 	Attempt int
 	Of      int // number of attempts allowed in this round; 0 = not known, dsl.Unbounded = no limit
-	// In facts about a step with a repeat block (attempt_started, retry_scheduled, wait_started):
-	// Iteration is the number of the iteration that starts, counted from 1; Iterations is the
-	// largest number of iterations, 0 = no limit, or not known. In other facts both are 0.
+	// Number of the iteration that starts, counted from 1, and the largest number of iterations (0
+	// = no limit, or not known). Only these facts about a step with a repeat block set the two
+	// fields: attempt_started, retry_scheduled and wait_started.
 	Iteration, Iterations int
 	Undo                  bool // the fact is about the undo of the step
 	// Number of instances of the for_each step; 0 = the step has no for_each. Only facts about
@@ -64,7 +64,8 @@ type Fact struct {
 	// started the run.
 	By      string
 	Unowned bool // run_taken_over: the run had no owner before
-	// In a fact about a verb or a signal: id of the message that brought it; 0 = no message did.
+	// In a fact about a verb or a signal: id of the message with which it reached the run; 0 = it
+	// came without a message.
 	Ask int64
 
 	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or

@@ -20,9 +20,9 @@ func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	return facts
 }
 
-// AppendFacts appends the record's facts of the kinds in the parameter `kinds` to the list in the
-// parameter `facts`. It only counts facts of other kinds, which is cheaper. It returns the extended
-// slice, and the number of the record's facts of all kinds.
+// AppendFacts adds the facts of the record `r` to the list `facts`, but only facts of the kinds in
+// the set `kinds`. Facts of other kinds are not computed, but only counted, which is cheaper.
+// AppendFacts returns the longer list, and the number of the record's facts of all kinds.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
 	t := factWriter{wf: wf, c: c, facts: facts, kinds: kinds}
@@ -249,8 +249,9 @@ func (t *factWriter) nodeEnds(p pair) {
 	}
 }
 
-// takenOver reports whether this record makes the run the heir of an ended run, and the run takes
-// over the node. Such a node did not end now: a fact of the ended run has reported its end.
+// takenOver reports whether this record makes the run the heir of an ended run, and the node is one
+// that the run takes over. The end of such a node is no new fact: a fact of the ended run has
+// reported it.
 func (t *factWriter) takenOver(p pair) bool {
 	if len(t.before().Ancestors) > 0 || len(t.after().Ancestors) == 0 {
 		return false

@@ -20,7 +20,8 @@ type NodeView struct {
 	Each  bool // the node is a for_each step; its instances have views of their own
 	Count int  // number of instances; -1 = not known yet
 	State status.StepState
-	// State of the step without regard to its undo; State also shows the undo.
+	// Forward is the state of the step without its undo. The field State also shows states of the
+	// undo.
 	Forward status.StepState
 	Effect  status.Effect
 	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
@@ -28,9 +29,8 @@ type NodeView struct {
 	Attempt  int // number of attempts in the present round
 	Attempts int // number of attempts in all rounds
 	Failures int // number of attempts that ended without a result
-	// For a step with a repeat block that has started: Iteration is the number of the present
-	// iteration, counted from 1; Iterations is the largest number of iterations, 0 = no limit, or
-	// not known. For other steps both are 0.
+	// Number of the present iteration, counted from 1, and the largest number of iterations (0 = no
+	// limit, or not known). Both are 0 if the step has no repeat block, or has not started.
 	Iteration, Iterations int
 
 	// Child is the public name of the child run that the node has started; "" = it has started none,
@@ -90,9 +90,9 @@ type CallView struct {
 	Silent     time.Time // an open call needs a heartbeat before this time; zero = it needs none
 }
 
-// keyOf returns the idempotency key with which an attempt was sent. If an operator gave the
-// step a new key, or the attempt belongs to an earlier iteration of a loop, the key of the attempt
-// is not known any more; then keyOf returns "".
+// keyOf returns the idempotency key with which an attempt was sent. It returns "" if the key of the
+// attempt is not known any more: an operator gave the step a new key, or the attempt belongs to an
+// earlier iteration of a loop.
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
@@ -252,8 +252,8 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 }
 
 // UndoFailures returns the undos that have failed. The result `blocked` is the number of effects
-// that are not undone, because an undo that must come first has failed. If wf is nil, the names of
-// the steps are missing.
+// that are not undone, because an undo that must come first has failed. If `wf` is nil, each
+// UndoFailure has a number such as #3 instead of a step's name.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }

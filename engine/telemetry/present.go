@@ -125,9 +125,10 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// byAgent merges snapshots that have the same agent name. In the result, the agents have the
-// order of their first snapshots. The result contains at most mostAgents names. byAgent merges
-// the snapshots of all other agents into one more, with the name otherAgents.
+// byAgent merges all snapshots that have the same agent name. The result has the order of the first
+// snapshot of each agent. It contains at most mostAgents agents. If there are more agents, byAgent
+// merges the snapshots of all further agents into one additional snapshot with the name
+// otherAgents.
 func byAgent(all []AgentSnapshot) []AgentSnapshot {
 	at := map[string]int{}
 	var out []AgentSnapshot

@@ -89,8 +89,8 @@ func New(cfg Config) (*Sender, error) {
 	return x, nil
 }
 
-// control refuses a connection to a private address. It sees the address that the system is about
-// to use, after the name was resolved.
+// control refuses a connection to a private address. It gets the address to which the system is
+// about to connect: the result of resolving the host name.
 func (x *Sender) control(_, address string, _ syscall.RawConn) error {
 	if x.cfg.Private {
 		return nil

@@ -83,8 +83,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary reports whether the same submission may be accepted when it is tried again, although
-// no other transaction has changed the rows.
+// Temporary reports whether a second try with the same submission may succeed, even if no row has
+// changed meanwhile.
 func (e *Error) Temporary() bool { return e.Code == Busy }
 
 // Unable returns the error of a store that cannot run the checks. The parameter `kind` names the

@@ -31,8 +31,8 @@ type Store interface {
 	// come back.
 	ClaimEvents(ctx context.Context, limit int, lease time.Duration) ([]Event, error)
 	// KeepEvent stores which workflows do not need the event any more (Event.Done). If `why` is not
-	// empty, it quarantines the event: the event does not wait any more, and people see why. If
-	// `why` is empty, the event stays claimed until its lease is over.
+	// empty, KeepEvent also quarantines the event: the event does not wait any more, and people see
+	// the reason `why`. If `why` is empty, the claim of the event stays until its lease is over.
 	KeepEvent(ctx context.Context, seq int64, done []string, why string) error
 	// RemoveEvents removes events from the inbox.
 	RemoveEvents(ctx context.Context, seqs ...int64) error
@@ -85,7 +85,7 @@ type Page struct {
 	Workflow string // workflow whose keys these are
 	// Started lists keys that had failed before, and whose runs are in the store now.
 	Started []string
-	Failed  []FailedKey // only the fields Key and Error are used; these keys do not wait
+	Failed  []FailedKey // keys that failed now; only the fields Key and Error are used; these keys do not wait
 }
 
 // A FailedKey is a key of an event that could start no run.

@@ -1,8 +1,8 @@
 // Package faultpoints wraps a store, so that a test can inject a fault before and after each call
 // that changes the store.
 //
-// In: a store. Out: a store with the same roles, which passes each call on to the first store.
-// Before and after a call that changes the store, there is a place at which package
+// In: a store. Out: a store with the same roles, which passes each call to the wrapped store.
+// Before and after each call that changes the store, there is a place at which package
 // engine/internal/failpoint can inject a fault, such as store.Commit.after. The package keeps no
 // data.
 //

@@ -18,9 +18,9 @@ func (s *faultStore) Selections() firings.Store {
 
 type submissions = intake.Store
 
-// A fed store is a `triggered` store that also keeps submissions of other programs. No faults
-// are injected around the calls of this role: tests inject them in the engine code that makes these
-// calls.
+// The type `fed` is a `triggered` store that also has the role intake.Store: it keeps submissions
+// of other programs. No faults are injected around the calls of this role: tests inject them in the
+// engine code that makes these calls.
 type fed struct {
 	*triggered
 	submissions

@@ -13,18 +13,18 @@ type (
 	inbox     = events.Store
 )
 
-// A triggered store is a `faultStore` store that keeps published workflows and events. No faults
-// are injected around the calls of these two roles: tests inject them in the engine code that makes
-// these calls.
+// The type `triggered` is a faultStore that also has the roles schedules.Store and events.Store. No
+// faults are injected around the calls of these two roles: tests inject them in the engine code
+// that makes these calls.
 type triggered struct {
 	*faultStore
 	publisher
 	inbox
 }
 
-// withTriggers returns s with the roles schedules.Store and events.Store of the wrapped store, and
-// with its submissions. If the wrapped store does not have both roles, withTriggers returns s
-// unchanged.
+// withTriggers returns s with the roles schedules.Store, events.Store and, if possible,
+// intake.Store of the wrapped store. If the wrapped store lacks schedules.Store or events.Store,
+// withTriggers returns s unchanged.
 func withTriggers(s *faultStore) store.Store {
 	flows, publishes := schedules.Of(s.Full)
 	box, takes := events.Of(s.Full)

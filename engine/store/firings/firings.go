@@ -34,7 +34,7 @@ type Firing struct {
 	Args       []byte           // JSON object with the parameters that a person gave; nil = none
 	State      string
 	Pass       int     // number of finished passes over the rows
-	Fresh      bool    // true = the present pass has handled a row; set only with Query.Repeats
+	Fresh      bool    // true = the present pass has handled at least one row; used only with Query.Repeats
 	Watermark  *string // key of the last row that was handled in this pass; nil = none yet
 	Report     Report
 	Error      string // why the firing does not continue; "" = it continues
@@ -44,9 +44,9 @@ type Firing struct {
 	Published  bool   // false = the workflow is not published any more
 }
 
-// A Report counts the rows of a firing. Each selected row is in exactly one of the counts
-// Started, Refused, Filtered, Quarantined and Vanished. Missed counts rows that were not
-// selected.
+// A Report counts the rows of a firing. The field Selected counts all rows that the query returned.
+// Each of these rows is in exactly one of the counts Started, Refused, Filtered, Quarantined and
+// Vanished. The rows in Missed are not in Selected.
 type Report struct {
 	Selected    int64 // rows that the query returned
 	Started     int64 // rows whose run is in the store
@@ -112,13 +112,14 @@ type Store interface {
 	// Columns returns the names of the columns of a query. It also checks the statement that reads
 	// a page of the query. If the database does not accept this statement, the error says why.
 	Columns(ctx context.Context, q Query) ([]string, error)
-	// Fire opens a firing, and reports whether it has done so. It opens none if there is already a
-	// firing with this workflow, schedule and tick. But if that firing is cancelled, Fire opens it
-	// again, and it continues after its watermark. If f.Event is set, Fire opens a firing only if
-	// there is none with this workflow and event, not even a cancelled one. If `windowed` is true,
-	// the interval of the firing ends at its tick. The interval begins where the previous interval
-	// ends, or at f.From if there is none. If another firing has covered the interval already, Fire
-	// opens no firing.
+	// Fire opens a firing, and reports whether it has opened it. If there is already a firing with
+	// this workflow, schedule and tick, Fire opens no firing. But if that firing is cancelled, Fire
+	// opens it again, and the firing continues after its watermark. If f.Event is set, Fire opens a
+	// firing only if there is none with this workflow and event, not even a cancelled one.
+	//
+	// If `windowed` is true, the interval of the firing ends at its tick. The interval begins where
+	// the previous interval ends; if there is no previous interval, it begins at f.From. If another
+	// firing has covered the interval already, Fire opens no firing.
 	Fire(ctx context.Context, f Firing, windowed bool) (bool, error)
 	// Claim selects an open firing without a holder. Until the lease ends, the engine in the
 	// parameter `holder` is the holder of this firing. Claim returns nil if there is no such
@@ -152,10 +153,11 @@ type Store interface {
 	Cancel(ctx context.Context, id int64, why string) (bool, error)
 	// Quarantined returns the quarantined rows of a firing, the oldest first.
 	Quarantined(ctx context.Context, firing int64, after int64, limit int) ([]Bad, error)
-	// Resolve removes an entry of the quarantine, and moves its row to the count of started or
-	// refused rows. It does nothing if the entry is gone.
+	// Resolve removes a row from the quarantine, because its run is in the store or was refused. It
+	// counts the row as refused if the parameter `refused` is true, and as started if `refused` is
+	// false. If the row is not in the quarantine any more, Resolve does nothing.
 	Resolve(ctx context.Context, b Bad, refused bool) error
-	// Explain replaces the error of an entry of the quarantine.
+	// Explain replaces the stored error of a quarantined row.
 	Explain(ctx context.Context, b Bad) error
 }
 

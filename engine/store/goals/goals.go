@@ -49,12 +49,14 @@ type Goal struct {
 	LastReset     Reset        // the latest reset; zero = none
 }
 
-// Held reports whether no other run of the key can start.
+// Held reports whether the key is held now. While the key is held, no other run of the key can
+// start.
 func (g *Goal) Held() bool { return g.State != Free }
 
-// SetState sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter
-// `ended` is the time at which the run in g.Run ended; zero = the run is open. The parameter
-// `reset` is true if the goal was reset after that run had reached it.
+// SetState sets State, ReachedAt and FreeAt. The caller must have set all other fields that
+// describe g.Run, and the field Next. The parameter `ended` is the time at which the run in g.Run
+// ended; zero = the run is open. The parameter `reset` is true if the goal was reset after that run
+// had reached it.
 func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 	g.ReachedAt, g.FreeAt = time.Time{}, time.Time{}
 	if g.RunState == status.RunSucceeded {
@@ -67,7 +69,8 @@ func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 		g.State = Open
 	case !g.KeyScope.Holds(g.RunState, ended, reset, now):
 		if g.State = Free; g.Next != 0 {
-			g.State = Open // the key belongs to the run that waits for it
+			// Another run waits for the key, and gets the key next.
+			g.State = Open
 		}
 	case g.RunState == status.RunSucceeded:
 		if g.State = Reached; g.KeyScope.Scope == naming.ScopeGoal && g.KeyScope.Retain > 0 {

@@ -28,8 +28,8 @@ type Store interface {
 	// RefusedSubmissions says which submissions are refused. People must look at them: the program
 	// that submitted them waits for runs that do not exist.
 	RefusedSubmissions(ctx context.Context) (Refusals, error)
-	// FindSubmission returns the submission of the run with this public id, if it waits or was
-	// refused. Otherwise it returns ErrNotFound.
+	// FindSubmission returns the submission of the run with this public id: a submission that waits
+	// or that was refused. It returns ErrNotFound if there is no such submission.
 	FindSubmission(ctx context.Context, run string) (Submission, error)
 }
 

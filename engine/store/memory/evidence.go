@@ -149,8 +149,9 @@ func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// namedLocked returns the alert a with three more values: the name, workflow and key of its run. If
-// only older engines use the kind of the alert, namedLocked also replaces this kind.
+// namedLocked returns the alert a with the name, workflow and key of its run. If an older engine
+// has stored the kind of the alert under a former name, namedLocked replaces the kind by its
+// present name.
 func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key

@@ -35,7 +35,7 @@ func (s *contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, err
 	return out[:min(len(out), f.Limit)], nil
 }
 
-// goalLocked returns the goal of a unique key whose entry is `h`.
+// goalLocked returns the goal of the unique key `k`. The parameter `h` is the entry of this key.
 func (s *contexts) goalLocked(k key, h *holder) goals.Goal {
 	head := h.run.head
 	g := goals.Goal{Workflow: k.workflow, Key: k.key, Run: head.Run, Name: head.Name, Gone: h.gone, RunState: head.State, KeyScope: h.scope}

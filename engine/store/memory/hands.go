@@ -29,8 +29,9 @@ func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.
 	return nil
 }
 
-// Suspects returns the number of deaths of each run, and whether an engine other than `self` has
-// the run in hand. The result leaves out runs without a death that no other engine has in hand.
+// Suspects returns, for each run, how many engines died with the run in hand, and whether an engine
+// other than `self` has the run in hand now. A run has no entry in the result if no engine died
+// with it and no other engine has it in hand.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

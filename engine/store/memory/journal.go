@@ -241,8 +241,8 @@ func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, he
 	case t.Replaces != nil && (h == nil || !h.holdsAt(now) && !h.waits()):
 		return store.Outcome{Err: naming.ErrFree}, true
 	case h == nil, t.Replaces != nil && !(h.holdsAt(now) && h.run.head.State.Final()):
-		// Either no run has the key, or the new run replaces the open runs that hold the key or
-		// wait for it.
+		// The run can be committed: either no run has the key, or the new run replaces all runs
+		// that hold the key or wait for it.
 		return o, false
 	case h.run.head.Run != t.Names.From && h.holdsAt(now):
 		return h.existsLocked(), true
@@ -252,8 +252,8 @@ func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, he
 	return o, false
 }
 
-// replaceLocked records in the key's entry `h` that the run `r` is the next to take the key. It
-// posts the message t.Replaces to the replaced runs, except to runs that have ended or are
+// replaceLocked records, in the entry `h` of the unique key, that the run `r` gets the key next. It
+// posts the message t.Replaces to each run that `r` replaces, except to runs that have ended or are
 // compensating.
 func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {
 	replaced := []*run{h.run}

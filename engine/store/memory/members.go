@@ -119,8 +119,8 @@ func (s *membership) buryLocked(id store.EngineID) {
 	}
 }
 
-// Pass reports whether the caller may now make the scan with this name. If so, no engine may make
-// this scan again before the period has passed.
+// Pass reports whether the caller may make the scan with this name now. If Pass returns true, it
+// returns false to every further call for this scan until the period has passed.
 func (s *membership) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

@@ -49,9 +49,9 @@ func (s *outbox) shownLocked(p *post) replies.Reply {
 	return r
 }
 
-// nextLocked calls the function `fn` for each reply that is the next one of its run and is for the
-// sink. It makes at most `limit` calls. If `due` is true, it skips replies that no engine can claim
-// now.
+// nextLocked calls the function `fn` for replies to the sink. From each run it uses only the reply
+// that must be delivered next. It makes at most `limit` calls. If `due` is true, it skips replies
+// that no engine can claim now.
 func (s *outbox) nextLocked(sink string, limit int, due bool, fn func(i int)) {
 	now := s.now()
 	for i, p := range s.posted {
@@ -66,7 +66,8 @@ func (s *outbox) nextLocked(sink string, limit int, due bool, fn func(i int)) {
 	}
 }
 
-// Take marks the next reply of each run as done, and returns these replies.
+// Take returns the next reply of each run that has a reply for the sink, and marks these replies as
+// done.
 func (s *outbox) Take(ctx context.Context, sink string, limit int) (out []replies.Reply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -71,8 +71,8 @@ type dueHeap struct {
 	at []int
 }
 
-// add adds the index i to the heap if the queue has a run with this index, and the
-// next_check of this run is not later than the parameter `at`.
+// add adds the index i to the heap of indexes. It does nothing if the queue has no run with this
+// index, or if the next_check of this run is later than the parameter `at`.
 func (p *dueHeap) add(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
@@ -99,8 +99,8 @@ func (p *dueHeap) Pop() any {
 	return i
 }
 
-// queueLocked moves a run into the queue of its present owner, and sorts it in by its present
-// next_check. If the run has ended, queueLocked removes it from its queue.
+// queueLocked puts a run into the queue of its present owner, at the position of its present
+// next_check. If the run has ended, queueLocked removes the run from its queue.
 func (s *state) queueLocked(r *run) {
 	var q *queue
 	if !r.head.State.Final() {

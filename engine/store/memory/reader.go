@@ -107,8 +107,8 @@ func (s *finder) namedRunLocked(name string) []store.RunRow {
 }
 
 // orphansLocked returns the open runs of dead members, ascending by id. If the filter has
-// OwnerNone, it also returns runs without an owner. It leaves out a run at rest, unless a
-// message waits for the run and fewer than MaxDeaths engines died with it in hand.
+// OwnerNone, it also returns runs without an owner. It leaves out a run at rest in two cases: no
+// message waits for the run, or MaxDeaths engines died with the run in hand.
 func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	var runs []*run
 	for owner, q := range s.open {
@@ -125,8 +125,9 @@ func (s *finder) orphansLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// addressedLocked returns open runs of dead members for which messages wait. It leaves out
-// runs for which shunnedLocked returns true. The run with the oldest message is the first.
+// addressedLocked returns open runs of dead members for which messages wait. It leaves out runs
+// that engines ignore until a person decides about them (shunnedLocked). The run with the oldest
+// message is the first.
 func (s *finder) addressedLocked() []*run {
 	var runs []*run
 	for id := range s.inbox {

@@ -30,9 +30,9 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 }
 
 // Retain removes runs that finished before the given time, and everything that the store has about
-// these runs. If the workflow of a run has its own retention, that retention counts, and not the
-// given time. If a run was moved to another definition, the retention of its last definition
-// counts. One call examines no more runs than the parameter `limit` says.
+// these runs. If the workflow of a run has its own retention, the store uses this retention instead
+// of the given time. If a run was moved to another definition, the store uses the workflow of its
+// last definition. One call examines no more runs than the parameter `limit` says.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err

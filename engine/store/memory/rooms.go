@@ -33,8 +33,8 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 }
 
 // keyLocked returns the entry of the unique key that the transition gives to the run `r`. It
-// returns nil if the transition admits no run, or if the run waits for no key. It returns
-// naming.ErrFull if the key is not free, or if a newer run waits for the key.
+// returns nil if the transition gives no key: it does not admit the run, or the run waits for no
+// key. It returns naming.ErrFull if the key is not free, or if a newer run waits for the key.
 func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 	if r == nil || !t.Admit || r.key.key == "" {
 		return nil, nil
@@ -49,9 +49,10 @@ func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 	}
 }
 
-// waitingKeysLocked returns the runs of an engine that wait for a unique key which is free. It
-// leaves out runs that also wait for a place. The result `beaten` has the runs that cannot get
-// their key, because another run has reached the goal.
+// waitingKeysLocked returns two lists of runs that belong to the engine and wait for a unique key.
+// The result `next` has the runs whose key is free now, without runs that also wait for a place.
+// The result `beaten` has the runs that cannot get their key, because the run that holds the key
+// has ended and still holds it.
 func (s *state) waitingKeysLocked(engine store.EngineID, limit int) (next []status.RunID, beaten []naming.Beaten) {
 	for _, h := range s.keys {
 		switch held := h.holdsAt(s.now()); {
@@ -73,10 +74,10 @@ func (s *state) keylessLocked(r *run) bool {
 	return h != nil && h.next == r && h.holdsAt(s.now())
 }
 
-// roomLocked returns the new value of the field `share` of the transition's run; nil = the run has
-// no limit. It returns naming.ErrFull if the transition needs a place and no place is free, or if a
-// new run must wait in line. It returns another error if the transition admits a run that has no
-// limit and gets no key (`keyed` is false).
+// roomLocked returns the value that the field `share` of the transition's run gets; nil = the run
+// has no limit. It returns naming.ErrFull if the transition must give a place to the run, and no
+// place is free, or the run is new and another run waits in line. It returns another error if the
+// transition admits a run that has no limit and gets no key (`keyed` is false).
 func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, error) {
 	var p share
 	switch {
@@ -102,9 +103,10 @@ func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, erro
 	return &p, nil
 }
 
-// nextLocked returns the runs of an engine that are next in line and for which a place is free. It
-// skips runs whose owner is not alive, and runs whose unique key is not free, so that they do not
-// stop the line. It returns no more runs than the parameter `limit` says.
+// nextLocked returns runs of the engine in the parameter `engine` that can get a place now: the
+// runs that are the next in line for a free place. A run whose owner is not alive gets no place,
+// and neither does a run whose unique key is not free. Such runs do not stop the runs behind them
+// in the line. The result has no more runs than the parameter `limit` says.
 func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	type shared struct{ workflow, key string }
 	seen := map[shared]bool{}

@@ -27,9 +27,9 @@ func ChildName(parent, step, key string) string {
 }
 
 // plainName returns the text s without the characters that the name of a run must not contain:
-// ship["berlin"] becomes ship-berlin. One hyphen replaces each group of such characters. Such
-// characters at the beginning and at the end of s are only removed. The parameter `most` is the
-// largest length of the result.
+// ship["berlin"] becomes ship-berlin. If several such characters follow each other, one hyphen
+// replaces all of them. At the beginning and at the end of s, such characters are removed without a
+// hyphen. The parameter `most` is the largest length of the result.
 func plainName(s string, most int) string {
 	var b strings.Builder
 	gap := false

@@ -66,7 +66,8 @@ func (h KeyScope) Holds(state status.RunState, ended time.Time, reset bool, now 
 	return h.Scope == ScopeGoal && state == status.RunSucceeded && (h.Retain == 0 || ended.Add(h.Retain).After(now))
 }
 
-// ErrKey says that a text cannot be a unique key. Errors of Names.Validate about the key wrap it.
+// ErrKey says that a text cannot be a unique key. If the key is not valid, the error of
+// Names.Validate wraps ErrKey.
 var ErrKey = errors.New("not a valid unique key")
 
 // checkKey returns an error if a text cannot be a unique key. The text "" means that there is no
@@ -92,8 +93,9 @@ const (
 	CodeGoalReached = "goal_reached" // the run waited for its key, and the run that held the key has reached the goal
 )
 
-// A Beaten run waits for a unique key that it cannot get, because another run has reached the goal.
+// A Beaten run waits for a unique key that it cannot get: another run has ended and still holds the
+// key, for example because it has reached the goal.
 type Beaten struct {
 	Run status.RunID
-	By  status.RunID // the run that has reached the goal
+	By  status.RunID // the run that has ended and still holds the key
 }

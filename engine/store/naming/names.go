@@ -25,8 +25,8 @@ type Names struct {
 	// child run must have a Name.
 	Parent status.RunID
 	// From is the internal id of the ended run whose results this run takes over; 0 = none. The
-	// store accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a
-	// *HeirError, or ErrNoOrigin.
+	// store accepts the run only if the ended run has no heir (Heirs). If it has an heir, the
+	// outcome is a *HeirError. If it does not exist or has not ended, the outcome is ErrNoOrigin.
 	From status.RunID
 	// Trigger says what has started the run. It must be ByHand if both Name and Key are "": then
 	// the store keeps no row of names for the run (Kept), and so no Trigger.

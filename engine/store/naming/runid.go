@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// runIDEpoch is the time from which run ids count the milliseconds to the submission.
+// runIDEpoch is the time 0 of run ids: the time in a run id is the number of milliseconds from
+// runIDEpoch to the submission of the run.
 var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // runIDRandomBits is how many low bits of a run id are random. The other 41 bits contain

@@ -56,11 +56,12 @@ func Of(s store.Store) (role Keeper, ok bool) {
 	return role, ok
 }
 
-// Name returns the name of a notification of a notice. Each notify block that announces the state
-// has one notification. The parameter `k` is the number of the notification, from 0 on. The
-// parameter `run` is the public name of the announced run. The first notification has the name
-// RUN.notify.STATE.SEQ, and the second one has the name RUN.notify.STATE.SEQ.2. If the name is too
-// long, RUN is the name that naming.RunName computes from the id of the run.
+// Name returns the name of a notification of a notice. If several notify blocks announce the state,
+// each of them has its own notification. The parameter `k` is the number of the notification, from
+// 0 on. The parameter `run` is the public name of the announced run. The first notification has the
+// name RUN.notify.STATE.SEQ, and the second one has the name RUN.notify.STATE.SEQ.2. Usually RUN is
+// the public name of the announced run. If this makes the name of the notification too long, RUN is
+// the name that naming.RunName computes from the id of the announced run.
 //
 // Every engine computes the same names. So a notify block has only one notification, even if two
 // engines announce the notice.
@@ -84,11 +85,11 @@ type Sent struct {
 }
 
 // Find returns the notices of a run, ascending by row and state, with their notifications. The
-// function `blocks` returns how many notify blocks announce a state. Find looks for that many
-// notifications, even if one of them is missing, because retention may have removed it. Then it
-// looks for further notifications until one is missing, because the run may have been moved to a
-// definition with fewer blocks. If `blocks` is nil, Find stops at the first missing notification.
-// If the store has no role Keeper, Find returns no notices.
+// function `blocks` returns the number n of notify blocks that announce a state. Find looks for the
+// first n notifications, even if some of them are missing, because retention may have removed them.
+// Then it looks for further notifications until one is missing, because the run may have been moved
+// to a definition with fewer blocks. If `blocks` is nil, n is 0. If the store has no role Keeper,
+// Find returns no notices.
 func Find(ctx context.Context, st store.Full, run store.RunRow, blocks func(state string) int) ([]Sent, error) {
 	keeper, ok := Of(st)
 	if !ok {

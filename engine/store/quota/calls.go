@@ -83,8 +83,9 @@ func wait(counted map[int64]int, ask CallAsk, free int, now time.Time) time.Dura
 	return ask.Per
 }
 
-// grain rounds the time t up to the end of an interval of a period. An interval is as long as
-// per/grains, but at least 1 microsecond. The result has whole microseconds.
+// grain divides time into intervals, and returns the end of the interval in which the time `t` is.
+// An interval is as long as `per` divided by `grains`, but at least 1 microsecond. The result has
+// whole microseconds.
 func grain(t time.Time, per time.Duration) time.Time {
 	size := max(per/grains, time.Microsecond).Microseconds()
 	at := t.UnixMicro()

@@ -33,9 +33,9 @@ type Sharer interface {
 type SlotAsk struct {
 	Limit string // name of the limit
 	Most  int    // the largest number of slots for all engines together, at least 1
-	// Reserve is how many of its slots the engine keeps in any case, because its calls may use
-	// them. If the engine's row in the store has fewer slots, the engine keeps only the slots of
-	// this row.
+	// Reserve is the number of slots that the store must not take from the engine, because the
+	// engine's calls may use them. But the engine keeps no more slots than its row in the store
+	// has.
 	Reserve int
 	Want    int // slots for which the engine has work; at least the slots in use
 	// Keep is how long the engine may start calls after the answer, without asking again.
@@ -48,8 +48,9 @@ type SlotAsk struct {
 // A SlotShare is the answer to a SlotAsk.
 type SlotShare struct {
 	Slots int // slots that the engine holds now
-	// Fair is the engine's part of the limit. If it is smaller than Slots, the engine starts no
-	// further call until it uses fewer slots than Fair, and gives the other slots back.
+	// Fair is the engine's part of the limit. If Fair is smaller than Slots, the engine holds too
+	// many slots. Then it starts no further call while it uses Fair slots or more, and gives the
+	// slots back that it does not need.
 	Fair int
 	// Contended is true if another engine waits for a slot.
 	Contended bool
@@ -72,7 +73,7 @@ type Usage struct {
 	Until time.Time     // the field Until of the CallGrant; zero = there is no CallGrant
 	Calls int           // the field Calls of the CallGrant
 	Used  int           // calls that the engine has started
-	Spare time.Duration // at least this much of CallAsk.Valid was left when the engine last started a call
+	Spare time.Duration // when the engine last started a call, at least this much of CallAsk.Valid was left
 }
 
 // A CallGrant is the answer to a CallAsk.

@@ -19,12 +19,14 @@ type SlotRow struct {
 	Until  time.Time // store time at which the row expires
 }
 
-// Turn is the shortest time for which an engine keeps a slot of the remainder. The remainder exists
-// if the slots cannot be divided equally. The engines use the remainder one after the other (fair).
+// Turn is how long an engine may keep a slot of the remainder while other engines want it. The
+// remainder is the slots that are left over if the slots cannot be divided equally. The engines use
+// these slots one after the other (see the function `fair`).
 const Turn = time.Second
 
 // wantFor is how long SlotAsk.Want of an engine counts after its last SlotAsk. A living engine asks
-// once a second. So 5 seconds after its end, a dead engine takes no further slots from others.
+// once a second, so its Want always counts. The Want of a dead engine does not count any more 5
+// seconds after its last SlotAsk, so the dead engine takes no further slots from other engines.
 const wantFor = 5 * time.Second
 
 // Slots computes the answer to a SlotAsk. The parameter `rows` holds all rows of the limit, also
@@ -37,12 +39,14 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	var others []SlotRow
 	for _, r := range rows {
 		if !r.Until.After(now) {
-			continue // an expired row does not count, even the engine's own: other engines may have its slots now
+			// An expired row does not count, even if it is the row of this engine: other engines
+			// may have its slots now.
+			continue
 		}
 		if r.Engine == engine {
 			former = r.Slots
 			row.Since = r.Since
-			if r.Until.After(row.Until) { // calls that the engine has started may run until r.Until
+			if r.Until.After(row.Until) { // earlier calls of the engine may run until r.Until
 				row.Until = r.Until
 			}
 			continue
@@ -78,13 +82,14 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 
 // fair returns the part of one engine when the engines divide the slots. The parameter `self` is
 // the row of this engine. The parameter `most` is the number of all slots. An engine that wants no
-// more than an equal part gets what it wants. The others get equal parts of the rest. The remainder
-// goes to some of them, one slot each: first to engines that have had a slot of the remainder for
-// less than Turn, then to engines without such a slot, then to the others. Among equals, the engine
-// comes first that has got no new slot for the longest time.
+// more than an equal part gets as many slots as it wants. The other engines get equal parts of the
+// slots that are left. If these slots cannot be divided equally, the remainder goes to some of the
+// engines, one slot each, in this order: engines that got a slot of the remainder less than Turn
+// ago, then engines that have no slot of the remainder, then all others. Within each of these three
+// kinds, the engine is first that has waited longest since it last got a slot.
 //
 // Example: 7 slots, and three engines that want 1, 5 and 5. They get 1, 3 and 3. With 8 slots they
-// get 1, 4 and 3, and after Turn 1, 3 and 4.
+// get 1, 4 and 3. After the time Turn they get 1, 3 and 4.
 func fair(rows []SlotRow, self SlotRow, most int, now time.Time) int {
 	left := slices.Clone(rows)
 	slices.SortFunc(left, func(a, b SlotRow) int { return cmp.Or(cmp.Compare(a.Want, b.Want), cmp.Compare(a.Engine, b.Engine)) })

@@ -74,9 +74,9 @@ type Outbox interface {
 	// order. It returns only names greater than the parameter `after` and smaller than the
 	// parameter `before`.
 	Due(ctx context.Context, after, before string, limit int) ([]string, error)
-	// Claim returns the next reply of each run that has a reply for the sink. No engine can claim
-	// the replies of these runs before the duration `hold` has passed. If this engine dies, another
-	// engine delivers them after that.
+	// Claim returns the next reply of each run that has a reply for the sink. Until the duration
+	// `hold` has passed, no other call of Claim returns replies of these runs. If the engine that
+	// calls Claim dies, another engine can claim the replies after that.
 	Claim(ctx context.Context, sink string, limit int, hold time.Duration) ([]Reply, error)
 	// Delivered marks replies as done. It ignores replies that are done or do not exist.
 	Delivered(ctx context.Context, done ...ID) error

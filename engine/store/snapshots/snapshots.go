@@ -25,9 +25,9 @@ import (
 // removes a run also removes the run's snapshot.
 type Keeper interface {
 	// KeepSnapshot stores a snapshot of a run in place of the run's former snapshot. It returns
-	// store.ErrFenced if the engine was declared dead, and stores nothing. It returns
-	// store.ErrStale, and stores nothing, if the engine is not the owner of the run. The same
-	// happens if the row s.Next-1 of the journal is missing, or its data is not equal to s.Last.
+	// store.ErrFenced, and stores nothing, if the engine was declared dead. It returns
+	// store.ErrStale, and stores nothing, in three cases: the engine is not the owner of the run,
+	// the row s.Next-1 of the journal is missing, or the data of this row is not equal to s.Last.
 	// The check is part of the write, as in a commit. A second call with the same snapshot changes
 	// nothing.
 	KeepSnapshot(ctx context.Context, engine store.EngineID, s Snapshot) error
@@ -40,8 +40,7 @@ type Keeper interface {
 	LoadShort(ctx context.Context, run status.RunID) (Loaded, error)
 }
 
-// A Snapshot is the state of a run after the first rows of its journal. The field Next says after
-// how many rows.
+// A Snapshot is the state of a run after the first n rows of its journal. The field Next is n.
 type Snapshot struct {
 	Run  status.RunID
 	Next int32  // number of journal rows that the snapshot covers; at least 1
@@ -52,7 +51,7 @@ type Snapshot struct {
 }
 
 // A Loaded is a run as LoadShort returns it: its head, its snapshot, and the journal rows from
-// Snapshot.Next-1 on. If Snapshot is nil, these are all rows of the run.
+// Snapshot.Next-1 on. If Snapshot is nil, the Loaded has all rows of the run.
 type Loaded struct {
 	store.Loaded
 	Snapshot *Snapshot

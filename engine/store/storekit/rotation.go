@@ -16,8 +16,8 @@ type Rotation struct {
 	after map[store.EngineID]status.RunID
 }
 
-// After returns the run with which the engine's most recent page ended. The next page begins with
-// the run after it. If After returns 0, the next page begins with the first run of the list.
+// After returns the last run of the engine's most recent page, if that page was full. The next page
+// begins after this run. If After returns 0, the next page begins with the first run of the list.
 func (r *Rotation) After(engine store.EngineID) status.RunID {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// CanBecome reports whether one journal row may change a run from the first state to the second.
-// Final states do not change, except that a parent may undo a child that has succeeded. One row may
-// hold several decisions. So the row that begins this undo may also pause the child, or end the
+// CanBecome reports whether one journal row may change the state of a run from `from` to `to`.
+// Final states do not change, with one exception: a parent may undo a child that has succeeded. The
+// row that begins this undo may hold further decisions, so it may also pause the child, or end the
 // undo. No run returns to the queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {
@@ -84,7 +84,7 @@ const (
 
 var errFilter = errors.New("engine: no index serves this filter of runs: it mixes questions, or its fields do not go together")
 
-// KindOf returns the kind of a filter, or an error if no index serves it.
+// KindOf returns the kind of a filter. It returns an error if no store has an index for the filter.
 func KindOf(f store.RunFilter) (Kind, error) {
 	listed := len(f.States) > 0 || f.Workflow != "" || f.Key != "" || f.Digest != "" || len(f.Triggers) > 0 || !f.Since.IsZero() || f.Before != 0
 	foreign := f.Owners != 0 || f.After != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
@@ -102,9 +102,9 @@ func KindOf(f store.RunFilter) (Kind, error) {
 	return foreignKind(f)
 }
 
-// familyKind returns the kind of a filter with IDs or Parent, or an error if no index serves it.
-// The parameter `listed` is true if the filter also has a field that only lists for people use,
-// such as States.
+// familyKind returns the kind of a filter with IDs or Parent. It returns an error if no store has
+// an index for the filter. The parameter `listed` is true if the filter also sets a field of the
+// lists for people, such as States.
 func familyKind(f store.RunFilter, listed bool) (Kind, error) {
 	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	switch {

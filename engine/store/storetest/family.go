@@ -126,7 +126,7 @@ var familyRules = []rule{
 		w.land(a.writers[0], end(grandchild, 1, status.RunSucceeded))
 		w.forgets(w.Store, base.Add(time.Hour), 0, 3)
 		w.land(a.writers[0], end(parent, 2, status.RunSucceeded))
-		// A store may remove a child together with its parent, or in a later round.
+		// A store may remove a child in the same call of Retain as its parent, or in a later call.
 		for range 3 {
 			if _, err := w.Store.Store.(store.Retainer).Retain(w.ctx, base.Add(time.Hour), 1000); err != nil {
 				w.Fatal(err)

@@ -20,8 +20,8 @@ func under(key string, h naming.KeyScope) naming.Names {
 	return naming.Names{Workflow: flowName, Key: key, KeyScope: h}
 }
 
-// reached submits a run with the names `n`, and ends the run in the state `s` at the time `at`. If
-// `s` is RunRunning, the run stays open.
+// reached submits a run with the names `n`, and changes the run to the state `s` at the time `at`.
+// If `s` is RunRunning, the run stays open.
 func reached(w *world, a actor, n naming.Names, s status.RunState, at time.Time) status.RunID {
 	w.Helper()
 	sub := w.submit(a.writers[0], w.create(a), n)

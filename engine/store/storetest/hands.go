@@ -15,7 +15,8 @@ var handRules = []rule{
 		runs := w.started(a, 4)
 		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
 		w.putInHand(a, runs[0])
-		// This replaces the list of the engine `a`. No run has the id 1<<50.
+		// The call replaces the list of the engine `a`. The list contains a run that does not
+		// exist: no run has the id 1<<50.
 		w.putInHand(a, runs[1], runs[1], runs[2], runs[3], 1<<50)
 		w.wantSuspects(runs, nil)
 		w.bury(a)

@@ -26,7 +26,8 @@ var moveRules = []rule{
 		if alerts, err := w.Other.Alerts(w.ctx, moved.Run, 10); hasViews(w.Harness) && (err != nil || len(alerts) != 1) {
 			w.Errorf("alerts = %+v, err = %v, want the one alert of the row", alerts, err)
 		}
-		// The second move replaces the first one, also if the store sends it twice.
+		// The second move replaces the first one, even if the writer sends the transition twice
+		// because the first reply is lost.
 		w.Lose(w.T, true)
 		u := next(moved.Run, 2)
 		u.Moved = third

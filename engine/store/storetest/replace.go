@@ -39,7 +39,8 @@ var replaceRules = []rule{
 		if g := wantGoal(w, "k", first, goals.Open); g.Next != second.Run {
 			w.Errorf("%+v, want that run %d waits", g, second.Run)
 		}
-		// Alone and in a batch, the submission finds the run that waits for the key.
+		// The submission finds the run that waits for the key. It is committed once alone, and once
+		// in a batch with another transition.
 		for _, batched := range []bool{false, true} {
 			batch := []store.Transition{w.create(a)}
 			batch[0].Names = &n
@@ -101,7 +102,7 @@ var replaceRules = []rule{
 		w.lands(a, after)
 		w.land(a.writers[0], end(open, 1, status.RunSucceeded))
 		w.wantBeaten(a)
-		w.wantNext(a, after.Run) // with the scope `active`, the key is free once its run has succeeded
+		w.wantNext(a, after.Run) // with the scope `active`, the key is free when its run has succeeded
 		w.land(a.writers[0], admit(after.Run, 1))
 	}},
 	{name: "replace/a key that is free is not waited for", why: "the run would wait for a run that does not exist", run: func(w *world) {
@@ -353,8 +354,8 @@ func (w *world) replaced(run status.RunID) []store.Message {
 	return all
 }
 
-// wantReplaced checks how many messages wait for the run. Submissions that replace the run have
-// posted them. All these messages have the same Dedup, so at most one of them waits.
+// wantReplaced checks how many messages wait for the run: messages of submissions that replace the
+// run. All these messages have the same Dedup, so at most one of them waits.
 func (w *world) wantReplaced(run status.RunID, want int) {
 	w.Helper()
 	all := w.replaced(run)

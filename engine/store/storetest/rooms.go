@@ -41,7 +41,7 @@ var roomRules = []rule{
 		w.land(a.writers[0], t)
 		for n, s := range []status.RunState{status.RunPaused, status.RunCompensating, status.RunParked, status.RunCompensationFailed, status.RunWaiting} {
 			w.land(a.writers[0], end(t.Run, int32(n+1), s))
-			w.full(a, w.limited(a, "eu", 1, 0, true)) // an open run holds its place, whatever it waits for
+			w.full(a, w.limited(a, "eu", 1, 0, true)) // an open run holds its place in each of these states
 		}
 	}},
 	{name: "room/the line is in the order of rank and id", why: "higher priority first, and nothing starves", run: func(w *world) {
@@ -61,7 +61,7 @@ var roomRules = []rule{
 		w.wantNext(a)
 		w.wantNext(b)
 		w.full(a, admit(same.Run, 1))
-		w.full(a, w.limited(a, "eu", 5, -time.Hour, true)) // a new run does not overtake the line
+		w.full(a, w.limited(a, "eu", 5, -time.Hour, true)) // a new run must wait behind the runs in the line
 		w.land(a.writers[0], end(holder.Run, 1, status.RunSucceeded))
 		w.wantNext(a)
 		w.wantNext(b, early.Run)

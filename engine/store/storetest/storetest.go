@@ -32,10 +32,10 @@ type Harness struct {
 	// LoseFenced is like Lose. In addition, it declares the engine of the writer dead
 	// before the writer can send the batch again.
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
-	// Hold blocks every client that appends the row with number seq to the journal of a run,
-	// until the test calls release. The function `wait` returns when n clients are blocked. Hold
-	// is nil if the store makes one commit at a time in one process, because then a test cannot
-	// observe a commit in flight.
+	// Hold blocks every client that appends the row with the number `seq` to the journal of a run,
+	// until the test calls the function `release`. The function `wait` returns when n clients are
+	// blocked. Hold is nil if the store makes one commit at a time in one process, because then a
+	// test cannot observe a commit in flight.
 	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())
 	// Cut breaks the connections of Store's writers now. The server still executes the
 	// requests that it has received. Cut is nil if Hold is nil.

@@ -342,9 +342,9 @@ func sorted(batch []store.Transition) []store.Transition {
 	return batch
 }
 
-// learn records the outcomes of a batch. It returns the runs on which the writer still
-// works: the runs in the parameter `mine` and the new runs, but not runs that ended or that
-// another engine took over.
+// learn records the outcomes of a batch. It returns the runs on which the writer still works: the
+// runs in the parameter `mine` and the new runs. It leaves out runs that have ended, and runs that
+// another engine has taken over.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
