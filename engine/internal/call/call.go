@@ -129,7 +129,9 @@ type Call struct {
 	cancel context.CancelFunc // ends the call; nil = the call has no goroutine of its own, or was not sent yet
 	handle invoke.Started     // stops a call without a goroutine of its own; nil = there is nothing to stop
 	child  ChildCall          // waits for a child run; nil = the call is for an agent, or did not start yet
-	wishes []func(ChildCall)  // what to ask of the child run as soon as the call has started, in order
+	// Functions that ask something of the child run. They are called, in order, as soon as the
+	// call has started.
+	wishes []func(ChildCall)
 }
 
 // callPhase says whether a call was sent.

@@ -253,9 +253,9 @@ func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
 	}
 }
 
-// withKept returns a copy of an answer that says what remains of the effects of a child run. It
-// changes only AttemptOK and AttemptFailed, because the reply of a call for a child run is one of
-// these two. It returns every other event unchanged.
+// withKept returns a copy of an answer, with the field Kept set to what remains of the effects of a
+// child run. It changes only AttemptOK and AttemptFailed, because the reply of a call for a child
+// run is one of these two. It returns every other event unchanged.
 func withKept(event machine.Event, kept status.Kept) machine.Event {
 	switch ev := event.(type) {
 	case machine.AttemptOK:

@@ -244,9 +244,9 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent. The parameter `why` is the
-// reason. The Answer also says when the run tries the call again: after the pause in the parameter
-// `pause`. For each time in a row that the call could not be sent before, the pause doubles, up to
-// the parameter `limit`.
+// reason. The Answer also says how long the run waits before it tries the call again. The first
+// pause is as long as the parameter `pause`. If the call could not be sent several times in a row,
+// each pause is twice as long as the pause before, up to the parameter `limit`.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

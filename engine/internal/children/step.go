@@ -56,10 +56,15 @@ func (r *Waits) Run(ctx context.Context) {
 	}
 }
 
-// ask reads the status of all awaited child runs. A goroutine then works on each call whose child
-// run has ended or must turn back, and on each call that has not submitted its child yet. If the
-// complete-by of a call has passed, its child is asked to turn back, and the call waits for the end
-// of the child. A call that asks for an undo does not wait: it ends with context.DeadlineExceeded.
+// ask reads the status of all awaited child runs. It makes a goroutine work on each of these calls:
+//   - a call that has not submitted its child run yet
+//   - a call whose child run has ended or must turn back
+//   - a call whose child run must be paused or resumed, or must get a new time until which its
+//     parent waits
+//
+// If the complete-by of a call has passed, its child must turn back, and the call waits for the end
+// of the child. But a call that asks for an undo does not wait after its complete-by: ask ends it
+// with context.DeadlineExceeded.
 func (r *Waits) ask(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
@@ -241,9 +246,9 @@ func endingOf(s *machine.State) *ending {
 	return e
 }
 
-// take returns how the child run has ended, if the method Ended has reported it; otherwise nil. It
-// returns each ending only once, because the child may turn back later. Then the store has its new
-// state.
+// take returns how the child run has ended, if the method Ended has reported this; otherwise nil.
+// It returns each ending only once. The child may turn back later, and then this ending is old and
+// must not be used again.
 func (w *waiter) take() *ending {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -262,11 +267,11 @@ func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error
 	return w.closeWith(ctx, child, stop, e)
 }
 
-// follow continues the call with what is known of the child run. If the child has ended, follow
-// calls closeWith. If the child is open but must turn back, follow posts a cancel to it. If this
-// engine does not know how the child has ended, follow reads the child. The parameter `load` is
-// true if the child has ended or is new: then follow reads the whole run at once. If `load` is
-// false, follow first reads only the status, because an open child may have a long journal.
+// follow continues the call with the present state of the child run. If the child has ended, follow
+// calls closeWith. If the child is open, follow does the work of the method `early`. If the method
+// Ended has reported the end, follow reads nothing from the store. Otherwise it reads the whole
+// child run. If the parameter `load` is false, the child is probably still open and may have a long
+// journal. Then follow first reads only the status of the child, which is enough for an open child.
 func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool) error {
 	if e := w.take(); e != nil {
 		return w.closeWith(ctx, child, stop, e)
@@ -347,8 +352,9 @@ func outputs(s *machine.State) json.RawMessage {
 }
 
 // cancel posts a cancel to the child run, once. A child that is turning back needs no cancel. If
-// the parent was cancelled without compensation, the child gets the same verb. This verb is posted
-// also after a plain cancel, because a child that has passed its pivot refuses the plain one.
+// the parent was cancelled without compensation, cancel posts a cancel without compensation. It
+// does so even if it has posted an ordinary cancel before, because a child that has passed its
+// pivot refuses an ordinary cancel.
 func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
 	if state == status.RunCompensating || state == status.RunCompensationFailed {
 		return nil
@@ -371,8 +377,9 @@ func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.Ru
 	return err
 }
 
-// holdLocked returns the pause that the run of a group must have now; nil = none. A group that must
-// turn back is not paused with a parked run: its undos must not wait for a person.
+// holdLocked returns the pause that the run of a group must have now; nil = the run must not be
+// paused. If the parent is parked and the group must turn back, the run of the group must not be
+// paused, because its undos must not wait for a person.
 func (w *waiter) holdLocked() *machine.PauseChild {
 	if w.pause != nil && w.pause.Parked && w.stop {
 		return nil
@@ -392,9 +399,9 @@ func (w *waiter) strayLocked(state status.RunState) bool {
 	return paused != hold
 }
 
-// followPause makes the run of a group follow the pause of the run around it. If a person has
-// paused the run of the group, it stays paused, because the parent ends only a pause that the
-// parent has begun.
+// followPause pauses or resumes the run of a group, so that it is paused if and only if its parent
+// asks for that. If a person has paused the run of the group, followPause does not resume this run:
+// the parent ends only a pause that the parent has begun.
 func (w *waiter) followPause(ctx context.Context, child status.RunID, state status.RunState) error {
 	r := w.waits
 	r.mu.Lock()
@@ -419,8 +426,9 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 	return w.post(ctx, child, "resume", machine.ResumeRequested{By: w.Name, Reason: "the run around the group goes on"})
 }
 
-// staleLocked reports whether the parent now waits until another time than the child run knows. It
-// returns false for a child that must turn back, because such a child does not need the time.
+// staleLocked reports whether the time until which the parent waits has changed and the child run
+// does not know the new time. It returns false if the child must turn back, because then the child
+// does not need the time.
 func (w *waiter) staleLocked() bool {
 	return !w.bound.IsZero() && !w.bound.Equal(w.sent) && !w.stop && !w.undoes()
 }
@@ -431,9 +439,9 @@ func (w *waiter) stale() bool {
 	return w.staleLocked()
 }
 
-// followDeadline sends the time until which the parent waits to the open child run, if the child
-// knows another time. The message has no Dedup: an earlier message with another time may wait in
-// the inbox, and the newest message must be decided last.
+// followDeadline sends a message to the open child run if the child does not know the time until
+// which the parent waits now. The message holds this time, and has no Dedup: an earlier message
+// with another time may wait in the inbox, and the newest message must be decided last.
 func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
 	if !w.stale() {
 		return nil

@@ -166,10 +166,10 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// A tick does not return all runs without an owner, because there are too many. All dead
-		// engines were scanned, so the runs that they still own wait for a person. A search for all
-		// these runs would cost more than all other work. So `addressed` takes over only those with
-		// a message.
+		// A tick does not return all runs without an owner, because there are too many. The
+		// runs of all dead engines were scanned before, so the runs that dead engines still
+		// own wait for a person. A search for all these runs would cost more than all other
+		// work. So the method `addressed` takes over only the runs that have a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -223,24 +223,25 @@ func (p *scanner) wakeAnnouncer() {
 	}
 }
 
-// next sets the time of the next full scan. Usually the pause until the scan is two or three times
-// MaxScan. If the parameter `work` is false and no run is in memory, it is four or five times
-// MaxScan, so that an idle engine puts almost no load on the store. The pause is shorter by a
-// quarter of MaxScan, see below.
+// next sets the time of the next full scan. The pause until the scan is a whole number of times
+// MaxScan, minus a quarter of MaxScan. Usually this number is two or three. If the parameter `work`
+// is false and no run is in memory, the number is four or five, so that an idle engine puts almost
+// no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
-	// The method `some` adds jitter, so that different engines make the scan. If one engine always
-	// made it, no scan would find the stuck runs of this engine, because a scan leaves out the runs
-	// of the engine that makes it.
+	// The method `some` makes the pause differ between engines, so that the scan is not always
+	// made by the same engine. A scan leaves out the runs of the engine that makes the scan. So
+	// if one engine always made it, no scan would find the stuck runs of that engine.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An idle engine ticks once in each MaxScan, and only a tick starts a scan that is due. So the
-	// scan becomes due a quarter of MaxScan before the tick. If the scan became due at the same
-	// time as the tick, a tick that comes slightly too early would not start the scan.
+	// An idle engine ticks once in each MaxScan, and a scan that is due starts only at a tick.
+	// So the scan becomes due a quarter of MaxScan before a tick. If the scan became due
+	// exactly at the time of the tick, and the tick came slightly too early, the tick would not
+	// start the scan.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 

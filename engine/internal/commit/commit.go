@@ -55,7 +55,7 @@ type Committer struct {
 	writers []*writer
 	opts    Options
 	outage  *outage.Outage
-	spill   int // number of transitions that must wait for one writer before another writer helps
+	spill   int // if this many transitions wait for one writer, another writer helps; see the constant `spill`
 }
 
 // A writer sends one batch at a time to the store.
@@ -81,8 +81,8 @@ func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer
 	return c
 }
 
-// spill is how many transitions must wait for one writer before another writer takes some.
-// If Options.MaxRows is smaller, that number is used instead. Two commits of half the size
+// spill is a number of transitions. If at least so many transitions wait for one writer, another
+// writer takes some. The limit is Options.MaxRows if that is smaller. Two commits of half the size
 // cost the store more than one commit, so a writer that is fast enough works alone.
 const spill = 256
 
@@ -113,7 +113,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 		}
 	}
 	select {
-	case w.queue <- it: // the usual case; without ctx.Done the select is cheaper
+	case w.queue <- it: // the usual case: a select without ctx.Done costs less time
 		return nil
 	default:
 	}

@@ -10,9 +10,9 @@ import (
 
 const hashLen = 32
 
-// between separates the event from the key in the name of a run. It also stands before a hash that
-// replaces the id of an event. An id that contains two colons in a row is one of those that a hash
-// replaces.
+// between separates the id of the event from the key in the name of a run. If a hash replaces the
+// id, `between` also comes before this hash. So an id that contains two colons in a row must be
+// replaced by a hash, too: otherwise names could be confused.
 const between = "::"
 
 // hashed is the text before a hash that replaces a key in the name of a run.

@@ -62,12 +62,13 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff is
-// as long as in the method Add. But if the parameter `due`, a store time, is earlier, the backoff
-// ends at that time, because an alert or a decision about the run is due then. During the backoff,
-// this engine still decides messages to the run. The parameter `vain` is true if the engine has
-// just tried to decide messages, without success. Then the engine skips messages for the duration
-// in the parameter `pause`. The parameter `now` is the present store time.
+// AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff has
+// the same length as in the method Add. But it ends at the store time in the parameter `due` if
+// that time is in the future and comes first, because an alert or a decision about the run is due
+// then. During the backoff, this engine still decides messages to the run. The parameter `vain` is
+// true if the engine has just tried to decide messages, without success. Then the engine skips
+// messages for the duration in the parameter `pause`. The parameter `now` is the present store
+// time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, due time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

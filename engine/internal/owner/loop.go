@@ -359,7 +359,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		return
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
-		if r.owned { // the method `fill` has counted the facts of the row already, and `act` will count them again
+		if r.owned { // count the facts of this row only once: the method `fill` has counted them already, and `act` counts them again
 			r.facts -= f.factCount
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

@@ -30,7 +30,7 @@ func (s *Sources) submitTick(ctx context.Context, r ticks.Run) error {
 	return err
 }
 
-// openTick reports whether a run that a schedule has started has not ended.
+// openTick reports whether a run that a schedule has started is still open.
 func (s *Sources) openTick(ctx context.Context, name string) (bool, error) {
 	run, err := s.all.Find(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {

@@ -60,9 +60,10 @@ func (e *encoder) earlier(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends the range `s` to a list and returns the longer list. If the list has more than
-// manyRanges ranges, a map from the bytes of each range to its index makes a search fast. The
-// parameter `many` is this map; nil = there is none yet. The second result is the map, too.
+// note appends the range `s` to a list, and returns the longer list and a map. A long list, with
+// more than manyRanges ranges, has a map from the bytes of each range to its index, which makes a
+// search fast. The parameter `many` is the map of the list so far; nil = the list has no map yet.
+// The returned map may be nil, too.
 func (e *encoder) note(list []byteRange, many map[string]int, s byteRange) ([]byteRange, map[string]int) {
 	list = append(list, s)
 	switch {

@@ -6,7 +6,7 @@ import (
 )
 
 // putKept writes what remains of the effects of a child run, if the event says that effects remain.
-// The ordinary event follows.
+// After that, the caller writes the event in its ordinary form.
 func putKept(e *encoder, event machine.Event) {
 	kept := status.Kept(0)
 	switch ev := event.(type) {

@@ -57,9 +57,9 @@ func (e *encoder) record(r *machine.Record) error {
 }
 
 // run writes a number and then the values that cannot be computed from the template. The two lowest
-// bits of the number are the template. The bits above them are a set of fields: the fields in which
-// this change differs from the usual change with this template. The number 0 means that the run
-// does not change.
+// bits of the number are the template. The other bits are a set of fields. With a template, these
+// are the fields in which this change differs from the usual change with this template. Without a
+// template, these are all changed fields. The number 0 means that the run does not change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
