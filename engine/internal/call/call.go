@@ -28,7 +28,7 @@ type Config struct {
 	Clock    *clock.Clock
 	Outage   *outage.Outage
 	Present  func() Member   // returns the engine's current membership, or nil if there is none
-	Stopped  context.Context // ends when the engine stops without waiting for open work; an orderly stop does not end it
+	Stopped  context.Context // ends when the engine stops without waiting for open work; does not end when the engine stops in order
 
 	Lease, MinScan, RetryRefused, RetryStore time.Duration // see engine.Options
 	MaxValue                                 int           // largest size of a reply, in bytes

@@ -278,7 +278,7 @@ func (p *progressSender) flush() bool {
 		p.next = p.sent
 	}
 	if p.next != nil {
-		p.member = nil // so sendLocked does not wait for the checkpoint in flight
+		p.member = nil // then sendLocked does not wait for the checkpoint in flight
 	}
 	p.sendLocked()
 	return p.sent != nil

@@ -28,8 +28,9 @@ type takeoverScope struct {
 	owned bool
 	// due is true if the takeover takes only runs that are due or have a message.
 	due bool
-	// woken is how many wake-ups the backoff set had counted before the runs were read. A higher
-	// number later means that a run was woken in the meantime. The method `takeTogether` sets it.
+	// woken is the number that backoffSet.Woken returned before the runs were read. If Woken
+	// returns a higher number later, a run was woken in the meantime. The method `takeTogether`
+	// sets this field.
 	woken uint64
 }
 

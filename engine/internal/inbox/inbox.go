@@ -220,7 +220,7 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 	done := slices.Clone(e.Done)
 	var (
 		faults []string // why the event starts no run
-		errs   []error  // why it is not known yet whether the event starts a run
+		errs   []error  // errors because of which it is not known yet whether the event starts a run
 		wanted bool
 		more   bool
 	)

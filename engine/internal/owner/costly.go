@@ -157,9 +157,9 @@ func (p *DecisionPool) next() poolTask {
 	return c
 }
 
-// make makes a decision and posts the record to the shard. If the decision takes longer
-// than p.limit, make posts an error as soon as this time has passed. Then the shard will
-// ignore the record that make posts at the end.
+// make makes a decision and posts the record to the shard. If the decision takes longer than
+// p.limit, make posts an error to the shard as soon as this time has passed. In this case make also
+// posts the record when the decision is made, and the shard ignores this record.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // the decision has taken longer than p.limit; protected by p.mu

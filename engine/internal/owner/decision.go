@@ -61,7 +61,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
-		r.inbox.wanted = true // so the method `clear` handles the message when the run is removed from memory
+		r.inbox.wanted = true // then the method `clear` handles the message when the run is removed from memory
 		delete(r.inbox.received, d.message)
 		return nextEvent, nil
 	}
@@ -131,8 +131,9 @@ func (x *decision) own(d *delivery) {
 	}
 }
 
-// nothing handles an event that did not change the run. A late answer is kept as evidence.
-// For other events, the row removes the message that contained the event.
+// nothing handles an event that did not change the run. If the event is a late answer that is not
+// evidence yet, nothing makes the engine keep it as evidence. Otherwise the row removes the message
+// that contained the event.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):

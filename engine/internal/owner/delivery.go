@@ -24,7 +24,7 @@ type delivery struct {
 	decided func()          // function that is called when the event was decided or dropped; nil = none
 	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
-	next    *dsl.Workflow   // the workflow to which the event moves the run; nil = none, or it cannot be read here
+	next    *dsl.Workflow   // workflow to which the event moves the run; nil = the event does not move the run, or this engine cannot read the workflow
 	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
 	noCalls bool            // the decision on this event may start no call
@@ -70,9 +70,9 @@ func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns the given deliveries without three kinds of events: takeovers, admissions, and
-// events that came in a message. The engine will queue the first two again and read the messages
-// again.
+// unread returns the given deliveries, but leaves out events of three kinds: takeovers, admissions,
+// and events that came in a message. The engine will queue takeovers and admissions again, and will
+// read the messages again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)

@@ -24,9 +24,10 @@ type starter interface {
 	// reserved. The returned map is valid until the next call of slots. The map is nil if there is
 	// no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve reserves one slot for every call among the commands, and adds the slots to f. If the
-	// parameter `own` holds a slot of an agent, reserve uses this slot for one call of that agent.
-	// If an agent has too few slots, reserve keeps none, and returns the agent's name and false.
+	// reserve reserves one slot for every call of an agent among the commands, and adds the
+	// slots to f. If the parameter `own` holds a slot of an agent, reserve uses this slot for
+	// one call of that agent. If the slots of an agent are not enough, reserve keeps no slot,
+	// and returns the agent's name and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
@@ -183,9 +184,11 @@ func (g *gate) down(r *ownedRun) bool {
 	return false
 }
 
-// ready returns the decision that the pool has made about the event d, and removes the
-// decision from the run. It returns nil if the pool has made no decision about d, or if the
-// decision starts calls that may not start any more.
+// ready removes the decision that the pool has made from the run. It returns this decision if the
+// engine can use it for the event d. It returns nil in these cases:
+//   - The pool has made no decision about d.
+//   - The run was read again since the pool made the decision.
+//   - The decision starts calls, and calls of the run may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil

@@ -104,7 +104,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 	}
 	story := Story{rows: l.Rows}
 	story.Run, err = journal.Reader{Store: n.cfg.Store, Sealer: n.cfg.Sealer, Defs: n.Defs}.FoldShort(ctx, l, &journal.Scratch{}, &story.notes)
-	if err == nil { // here and not in the shard, because costly expressions would delay the shard's other runs
+	if err == nil { // compute the specs here and not in the shard, because costly expressions would delay the shard's other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err

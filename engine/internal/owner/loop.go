@@ -223,7 +223,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	// If r.state is not c.base, the run was read again in the meantime, and the decision is not
 	// used.
 	if r.state == c.base {
-		r.state = c.state // the pool has used this copy, so it has more values in its cache than the old state
+		r.state = c.state // use the copy of the state: the pool has worked with it, so its cache has more values
 		r.decided = c
 	}
 	sh.step(ctx, r)

@@ -65,9 +65,10 @@ type ownedRun struct {
 	messagesRead *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
 	unheard      bool   // some messages that waited at the takeover may be unread, so no call may start
 
-	// suspect is true if the run may have crashed an engine, because an engine died while it had
-	// the run in hand. Then the shard takes the run in hand before each decision. This ends when a
-	// step or an undo ends, or when the run has ended or needs a person.
+	// suspect is true if the run may have crashed an engine, because an engine died while it
+	// had the run in hand. Then the shard takes the run in hand before each decision. The run
+	// is no suspect any more when a step or an undo has ended, or when the run has ended or
+	// needs a person.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand

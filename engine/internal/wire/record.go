@@ -219,8 +219,8 @@ type heading struct {
 	output  dsl.Value // output of the attempt; set only if the template is for the end of an attempt
 }
 
-// node reads the beginning of a node's patch. Before the call, *next is the smallest number that
-// the node can have. After the call, *next is the node's number plus 1.
+// node reads the beginning of a node's patch. The caller sets *next to the smallest number that the
+// node can have. The method `node` sets *next to the node's number plus 1.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
@@ -257,8 +257,8 @@ func (d *decoder) node(next *int, event machine.Event) heading {
 	return h
 }
 
-// nodeNumber returns *next plus the distance: this is the number of a node. Then it sets *next to
-// that number plus 1.
+// nodeNumber returns the number of a node: *next plus the distance. Then it sets *next to this
+// number plus 1.
 func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	i := *next + d.small(int64(distance))
 	if *next = i + 1; *next > model.MaxNodes {
