@@ -229,9 +229,9 @@ func (e *Spec) asks() *dsl.Action {
 }
 
 // asAgentSees returns the purpose and the keys of the request. If a lookup invokes another action,
-// the agent sees an ordinary call of that action. This call has its own idempotency key, because an
-// agent may treat two calls with the same key as one call. The forward key of this call is the key
-// of the earlier call.
+// the agent sees an ordinary call of that action. The request then has an idempotency key of its
+// own, because an agent may treat two calls with the same key as one call. Its forward key is the
+// idempotency key of the earlier call.
 func (e *Spec) asAgentSees() (purpose sdk.Purpose, key, forwardKey string) {
 	inv := e.Invoke
 	if e.asks() == nil {

@@ -206,7 +206,8 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 	return child, false, err
 }
 
-// attach checks that an existing run is the child of this call, and returns its id.
+// attach checks that the run in the parameter `run`, which has the name of the child run, was
+// started by the parent of this call. It returns the id of the run.
 func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, error) {
 	rows, err := w.waits.cfg.Store.Rows(ctx, run, 0, 1)
 	if err != nil {
@@ -322,12 +323,14 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 	return nil
 }
 
-// early does the work for a child run that is still open, and returns true. For this work, the
-// status of the child is enough. If the child must turn back, early posts a cancel to it. early
-// makes the run of a group follow the pause of its parent. It sends the child the time until which
-// the parent waits, if this time has changed. If the child has ended, early does nothing and
-// returns false, because then the status is not enough: the call must also report which effects
-// remain.
+// early does the work for a child run that is still open, and returns true. For this work, only the
+// status of the child is needed:
+//   - If the child must turn back, early posts a cancel to the child.
+//   - If the child is the run of a group, early pauses or resumes it, as its parent asks.
+//   - If the time until which the parent waits has changed, early sends the new time to the child.
+//
+// If the child has ended, early does nothing and returns false. Then the caller needs the whole
+// child run, because the call must also report which effects remain.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	if state.Final() {
 		return false, nil

@@ -102,7 +102,7 @@ type waiter struct {
 	bound  time.Time           // last time that the method Bound has set: until then the parent waits; zero = Bound was not called
 	sent   time.Time           // time until which the parent waits, as the child knows it; zero = not known yet
 	ended  bool                // the child has ended, as far as this engine knows
-	end    *ending             // how the child has ended, as Ended reported; nil = no report, or it was used already
+	end    *ending             // how the child has ended, from the method Ended; nil = Ended was not called, or the method `take` has returned it already
 
 	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child

@@ -39,9 +39,9 @@ type Membership struct {
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found
-	// busy is true if the last call of the method `due` got a hint, or if its tick found other work
-	// than due runs of this engine: for example messages, or runs of other engines that this engine
-	// may take over.
+	// busy is true if the last call of the method `due` got a hint. It is also true if the tick
+	// of this call found work in addition to due runs of this engine: for example messages, or
+	// runs of other engines that this engine may take over.
 	busy bool
 }
 

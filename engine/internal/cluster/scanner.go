@@ -254,9 +254,9 @@ func (p *scanner) some(n int) int {
 }
 
 // orphans takes over the runs of dead engines, and returns how many it got. If the parameter
-// `unowned` is true, it also takes runs without an owner. Usually the method `claim` takes runs
-// without an owner. But claim knows only the runs that a tick returns, and a tick returns a limited
-// number. If this engine can work on none of these runs, claim never reaches other runs.
+// `unowned` is true, it also takes runs without an owner. Usually this is the task of the method
+// `claim`. But claim sees only the runs that a tick returns, and a tick returns a limited number of
+// runs. If this engine can work on none of these runs, claim never sees any other run.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -323,8 +323,8 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
-	// The first runs that the store returns may all be in the backoff set. So the limit is the
-	// size of a batch plus the size of this set.
+	// All of the first runs that the store returns may be in the backoff set. So the limit is
+	// the size of a batch plus the size of this set.
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

@@ -219,10 +219,10 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 // its caller waits, and can submit again.
 const SubmitTries = 6
 
-// land commits a batch and passes the outcomes to the receivers. After an error of the store
-// the outcome is not known (decision 18). Then land sends the same rows again until ctx
-// ends, so that no run fails because of the error. It returns an error if this membership
-// is over.
+// land commits a batch and passes the outcomes to the receivers. After an error of the store the
+// outcome is not known (decision 18). Then land sends the same rows again until ctx ends, so that
+// no run fails because of the error; but submissions are sent at most SubmitTries times. It returns
+// an error if this membership is over.
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {

@@ -123,10 +123,10 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run into the backoff set, because the run waits for a person or because its messages
-// cannot be decided here. The backoff ends at the store time in the parameter `until`. If the field
-// `restFor` is not 0, the backoff ends after this duration at the latest. The parameter `woken` is
-// what the method Woken returned before the run was read. If WakeResting was called since then,
-// Rest does nothing, because a new message may have arrived.
+// cannot be decided here. The backoff ends at the store time in the parameter `until`. But if the
+// field `restFor` is not 0, the backoff lasts at most for the duration in `restFor`. The parameter
+// `woken` is the number that the method Woken returned before the run was read. If WakeResting was
+// called since then, Rest does nothing, because a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

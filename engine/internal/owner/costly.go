@@ -27,9 +27,9 @@ const (
 	// hangs, or the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
-	// A decision that takes at least slowDecision leads to an alert, because it delays other
-	// costly decisions and the calls of its run. An engine raises at most one such alert for
-	// a run.
+	// slowDecision is the duration of a slow decision. A decision that takes at least so long
+	// delays other costly decisions and the calls of its run. So it leads to an alert. An
+	// engine raises at most one such alert for a run.
 	slowDecision = time.Second
 )
 

@@ -103,10 +103,10 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall looks for calls that this engine has certainly not sent, and whose complete-by has passed
-// at the time in the parameter `at`. It makes sure that they will never be sent. For each of them
-// it returns an event which says that the call was not sent. Without this event, the call would
-// count as a call without an answer.
+// recall looks for calls of the run whose complete-by has passed at the time in the parameter `at`,
+// and that this engine has certainly not sent. It makes sure that these calls will never be sent.
+// For each of them it returns an event which says that the call was not sent. Without this event,
+// the engine would decide that the call was sent and had no answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil

@@ -45,7 +45,7 @@ type Start struct {
 }
 
 // finish reports that the delivery has ended, with the outcome err. It calls the functions
-// d.decided and d.done, and notifies the call d.call. It does so only once.
+// d.decided and d.done, and notifies the call d.call, each of them only once.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()
@@ -153,10 +153,10 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 // InboxLimit is the largest number of messages that one read of a run's inbox returns.
 const InboxLimit = 256
 
-// An inbox holds what this engine knows about the stored inbox of one of its runs. The engine
-// decides no message twice, because it first reads the run and then its messages. If a row of
-// another engine has consumed a message since, the store refuses the row of this engine. Then this
-// engine reads the run and its messages again.
+// An inbox holds what this engine knows about the stored inbox of one of its runs. The engine first
+// reads the run and then its messages, so it decides no message that the run has decided before. A
+// row of another engine may consume a message after that. Then the store refuses the row of this
+// engine, and this engine reads the run and its messages again.
 type inbox struct {
 	wanted  bool // there may be messages that were not read yet
 	reading bool // a goroutine is reading messages now

@@ -67,11 +67,12 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 	return nil
 }
 
-// slots implements starter. Usually the runs that wait in the queue of the agent get free slots
-// first. There is one exception: a run whose call was answered may reuse the slot of that call, so
-// that the run need not wait in the queue between its steps. The runs in the queue do not wait for
-// ever, because this run gives the slot back when it ends. A step in the queue gets the slot
-// earlier if its priority is higher than the priority of this run's next step (Slot.Yield).
+// slots implements starter. Usually the runs that wait in the queue of an agent get the free slots
+// of the agent first. There is one exception: a run whose call was answered may reuse the slot of
+// that call, so that the run need not wait in the queue between its steps. The runs in the queue do
+// not wait for ever, because the run gives the slot back at the latest when it ends. If a step in
+// the queue has a higher priority than the next step of the run, the step in the queue gets the
+// slot (Slot.Yield).
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}

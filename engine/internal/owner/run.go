@@ -305,8 +305,9 @@ func leave(sh *shard, r *ownedRun) {
 	now := n.Clock.Now()
 	switch {
 	case !sh.gate.down(r):
-		// If the engine could not send calls of this run, the agent still does not work, although
-		// no step waits for it now. Then the field `down` keeps its time.
+		// No step waits for the agent now. But if the engine could not send calls of this
+		// run before, the agent probably still does not work. Then the field `down` keeps
+		// its time.
 		if len(r.refusals) == 0 {
 			r.down = time.Time{}
 		}

@@ -281,8 +281,8 @@ func (d *decoder) string() string {
 }
 
 // A pool holds strings that occur often, such as names and codes, so that equal strings use memory
-// only once. If two strings belong to the same index of the pool, the newer one replaces the older
-// one.
+// only once. The content of a string determines its index in the pool. A new string replaces the
+// string that has the same index.
 type pool [64]string
 
 // longPooled is the largest length, in bytes, of a string in a pool.

@@ -21,7 +21,8 @@ func putKept(e *encoder, event machine.Event) {
 	}
 }
 
-// childEnded reads the end of a child run: what remains of its effects, and then the answer.
+// childEnded reads the end of a child run: first what remains of its effects, and then the answer
+// to the call.
 func childEnded(d *decoder) machine.Event {
 	kept := getKept(d)
 	switch kind := d.uint(); kind {
