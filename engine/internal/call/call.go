@@ -41,11 +41,11 @@ type Member interface {
 	// That goroutine turns the answer into an event and decides it. Conclude does not block. It
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
-	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver was
-	// called. If the parameter `done` is not nil, the Member calls this function once, with nil or
-	// the error of the delivery. It does not call the function if the membership ends first.
-	// Deliver does not block. It returns false if this membership has ended; then the answer was
-	// not passed on.
+	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver
+	// was called. If this membership has ended, Deliver returns false, and the answer was not
+	// passed on. Deliver does not block. If the parameter `done` is not nil, the Member calls
+	// this function once, with nil or with the error of the delivery. But if the membership
+	// ends before the delivery, the function may never be called.
 	Deliver(run status.RunID, a Answer, done func(error)) bool
 	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
@@ -54,10 +54,10 @@ type Member interface {
 // Children makes the calls of steps that start child runs. The engine itself is the agent of these
 // steps.
 type Children interface {
-	// Start begins a call and returns at once. It calls the function in the parameter `done` once,
-	// with the reply and what remains of the effects of the child run, or with an error. The error
-	// context.Canceled means that the call has no answer: the next owner of the run sends the call
-	// again.
+	// Start begins a call and returns at once. It later calls the function in the parameter
+	// `done` once: either with the reply and what remains of the effects of the child run, or
+	// with an error. The error context.Canceled means that the call has no answer. Then the
+	// next owner of the run sends the call again.
 	Start(e *Spec, done func(sdk.Reply, status.Kept, error)) ChildCall
 }
 

@@ -120,8 +120,8 @@ type refusal interface {
 }
 
 // refused returns the event for a reply that a fail_when block of a declared action refuses. Such a
-// reply means that the call has certainly failed. If the call was a lookup, which asks about the
-// effect of an earlier call, the reply means that the earlier call had no effect.
+// reply means that the call has certainly failed. But a lookup asks about the effect of an earlier
+// call. If the reply to a lookup is refused, this means that the earlier call had no effect.
 func (e *Spec) refused(r refusal, redact *redactor) machine.Event {
 	id := e.Invoke.Attempt
 	code, message, permanent, data := r.Failure()

@@ -99,7 +99,7 @@ type waiter struct {
 	leave  *keepEffects        // the child must keep its effects when it is cancelled; nil = it is undone
 	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not be paused
 	theirs bool                // a person has paused the child, so the parent must not resume it
-	bound  time.Time           // last time that the method Bound has set: until then the parent waits; zero = Bound was not called
+	bound  time.Time           // time until which the parent waits, from the method Bound; zero = Bound was not called
 	sent   time.Time           // time until which the parent waits, as the child knows it; zero = not known yet
 	ended  bool                // the child has ended, as far as this engine knows
 	end    *ending             // how the child has ended, from the method Ended; nil = Ended was not called, or the method `take` has returned it already
@@ -167,8 +167,8 @@ func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.enqueueLocked(w)
 }
 
-// Bound changes the time until which the call waits. An open child knows only the last time that
-// was sent to the child. So a goroutine sends the new time to the child, unless the child knows
+// Bound changes the time until which the call waits. An open child knows only the newest time
+// that was sent to the child. So a goroutine sends the new time to the child, unless the child knows
 // this time already. If the message cannot be posted, the method `ask` makes a goroutine try again.
 func (w *waiter) Bound(how machine.BoundChild) {
 	w.waits.mu.Lock()

@@ -105,7 +105,7 @@ func (n *Local) noteQuarantined(run status.RunID, err *journal.RunError) {
 
 // rests reports whether a run waits for a person, has no call in flight, and is not due now. Such a
 // run may become due later, when a deadline passes. Then an engine takes the run over and raises an
-// alert. After the alert, the run is at rest again (Head.AtRest).
+// alert. After the alert, the run stays at rest (Head.AtRest).
 func (n *Local) rests(story owner.Story) bool {
 	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false

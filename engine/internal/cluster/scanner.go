@@ -21,8 +21,8 @@ import (
 type scanner struct {
 	n  *Local
 	by *taker
-	// former is the number of this node's former membership; 0 = none. The end of the former
-	// membership starts no scan, because an `inheritance` takes over the runs of that membership.
+	// former is the number of this node's former membership; 0 = none. When that membership has
+	// ended, no scan is needed for its runs, because an `inheritance` takes over these runs.
 	former store.EngineID
 	soon   func()        // makes the next tick come early
 	hint   chan struct{} // channel of capacity 1; it receives a value when a scan may be due

@@ -49,8 +49,8 @@ type Options struct {
 	RetryStore        time.Duration // longest pause between two tries; pauses grow up to it
 }
 
-// A Committer makes group commits. Transitions that arrive while a batch is in flight
-// become the next batch. There is no timer, so a single transition is sent at once.
+// A Committer makes group commits. While a batch is in flight, new transitions wait and become the
+// next batch. If no batch is in flight, a transition is sent at once, because there is no timer.
 type Committer struct {
 	writers []*writer
 	opts    Options

@@ -31,9 +31,9 @@ type backoff struct {
 	until time.Time     // end of the backoff, on the store's clock
 	pause time.Duration // length of the backoff; the next backoff is twice as long
 	rests bool          // the method Rest has put the run into the set
-	// others is true if the run is in the set only because this engine claims no runs without an
-	// owner (Shared.Claims). Then this engine skips messages to the run, but its takeovers do not
-	// skip the run.
+	// others is true if the run is in the set only because this engine claims no runs without
+	// an owner (Shared.Claims). Then this engine skips messages to the run. But a takeover by
+	// this engine does not skip the run.
 	others bool
 	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
 	// unstaffed is true if the agents of the run are missing here. This engine can decide messages

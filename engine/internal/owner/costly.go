@@ -14,9 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// These constants are limits for one decision. A normal decision takes some microseconds. A
-// decision whose expressions cost more than shardCost would block the other runs of its shard. So
-// the decision pool makes such a decision. In the pool the expressions may cost more.
+// These constants are limits for one decision. A normal decision takes some microseconds. If the
+// expressions of a decision cost more than shardCost, the decision would block the other runs of
+// the shard for too long. So the decision pool makes this decision. In the pool, the expressions
+// may cost more.
 const (
 	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
 	// nanoseconds, as dsl.Allowance counts them.

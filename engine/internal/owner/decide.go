@@ -43,9 +43,9 @@ func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invo
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides the event d. If the decision costs too much for a shard, one returns a
-// costlyDecision, which the pool must make. Otherwise it returns the record, and nil as second
-// result.
+// one decides the event d and returns the record. If the decision costs too much for a shard, the
+// record is empty, and the second result is a costlyDecision, which the pool must make. Otherwise
+// the second result is nil.
 //
 // The method `one` reserves a slot for every call of an agent that the decision starts, so that
 // each committed call can be sent. If the event is the answer to a call, the run may use the slot

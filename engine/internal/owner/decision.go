@@ -132,8 +132,8 @@ func (x *decision) own(d *delivery) {
 }
 
 // nothing handles an event that did not change the run. If the event is a late answer that is not
-// evidence yet, nothing makes the engine keep it as evidence. Otherwise the row removes the message
-// that contained the event.
+// evidence yet, the engine keeps the answer as evidence. Otherwise the row removes the message that
+// contained the event.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):

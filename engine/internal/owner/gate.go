@@ -185,8 +185,8 @@ func (g *gate) down(r *ownedRun) bool {
 	return false
 }
 
-// ready removes the decision that the pool has made from the run. It returns this decision if the
-// engine can use it for the event d. It returns nil in these cases:
+// ready returns the decision that the pool has made about the event d, and removes the decision
+// from the run. It returns nil in these cases:
 //   - The pool has made no decision about d.
 //   - The run was read again since the pool made the decision.
 //   - The decision starts calls, and calls of the run may not start any more.

@@ -316,7 +316,7 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 // clear starts a goroutine that empties the inbox of a run that has ended. If a message asks for
 // the undo of the run, the goroutine makes the shard call `reopen` instead. The goroutine keeps
 // answers as evidence. It drops verbs, because the person who has sent a verb sees that the run has
-// ended. It leaves answers in the inbox that this engine cannot decode.
+// ended. Answers that this engine cannot decode stay in the inbox.
 func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	n, s := sh.s.n, sh.s
 	if !s.clearing.begin(r.id) {

@@ -299,8 +299,8 @@ type costlyDecision struct {
 
 	full map[string]bool // agents whose slots seemed free, but could not be reserved
 
-	// instead is usually nil. If it is set, this costlyDecision carries no decision of its own: it
-	// only reports that another decision, the one in this field, takes too long.
+	// instead is usually nil. If instead is set, this costlyDecision only reports that another
+	// decision takes too long: the decision in the field `instead`.
 	instead *costlyDecision
 }
 

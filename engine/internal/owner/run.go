@@ -433,7 +433,7 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 
 // keepMessage stores a late answer as evidence. After that, it queues the answer again, so that the
 // next row removes the answer's message from the inbox. So the store has the answer at any moment:
-// as evidence, as a message in the inbox, or as both.
+// first as a message in the inbox, then as message and evidence, and at the end as evidence.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)

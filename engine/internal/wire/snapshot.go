@@ -48,9 +48,9 @@ func DecodeState(data []byte) (*machine.State, error) {
 
 // appendImage encodes an image, and appends the bytes to b. Equal images have equal bytes. An image
 // uses the same codecs of fields as a record, with two differences. First, a record may refer to a
-// value of the earlier state. For an image there is no earlier state, so a value follows each such
-// reference. Second, a record holds only the new values of a list that grows, but an image holds
-// all values of the list.
+// value that the state had before. For an image there is no state before, so the value itself
+// follows each such reference. Second, if a list grows, a record holds only the new values of the
+// list, but an image holds all values.
 func appendImage(b []byte, im *model.Image) []byte {
 	return putImage(&encoder{b: b, general: true, full: true, at: im.Run.Last}, im)
 }
