@@ -168,8 +168,9 @@ func (w *waiter) Pause(how machine.PauseChild) {
 }
 
 // Bound changes the time until which the call waits. An open child knows only the newest time
-// that was sent to the child. So a goroutine sends the new time to the child, unless the child knows
-// this time already. If the message cannot be posted, the method `ask` makes a goroutine try again.
+// that was sent to the child. So a goroutine sends the new time to the child, unless the child
+// knows this time already. If the message cannot be posted, the method `ask` makes a goroutine try
+// again.
 func (w *waiter) Bound(how machine.BoundChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
