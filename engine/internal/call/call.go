@@ -28,7 +28,7 @@ type Config struct {
 	Clock    *clock.Clock
 	Outage   *outage.Outage
 	Present  func() Member   // returns the engine's current membership, or nil if there is none
-	Stopped  context.Context // ends when the engine stops without waiting for open work; an orderly stop does not end it
+	Stopped  context.Context // ends when the engine stops without waiting for open work; does not end when the engine stops in order
 
 	Lease, MinScan, RetryRefused, RetryStore time.Duration // see engine.Options
 	MaxValue                                 int           // largest size of a reply, in bytes
@@ -41,11 +41,11 @@ type Member interface {
 	// That goroutine turns the answer into an event and decides it. Conclude does not block. It
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
-	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver was
-	// called. If the parameter `done` is not nil, the Member calls this function once, with nil or
-	// the error of the delivery. It does not call the function if the membership ends first.
-	// Deliver does not block. It returns false if this membership has ended; then the answer was
-	// not passed on.
+	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver
+	// was called. If this membership has ended, Deliver returns false, and the answer was not
+	// passed on. Deliver does not block. If the parameter `done` is not nil, the Member calls
+	// this function once, with nil or with the error of the delivery. But if the membership
+	// ends before the delivery, the function may never be called.
 	Deliver(run status.RunID, a Answer, done func(error)) bool
 	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
@@ -54,10 +54,10 @@ type Member interface {
 // Children makes the calls of steps that start child runs. The engine itself is the agent of these
 // steps.
 type Children interface {
-	// Start begins a call and returns at once. It calls the function in the parameter `done` once,
-	// with the reply and what remains of the effects of the child run, or with an error. The error
-	// context.Canceled means that the call has no answer: the next owner of the run sends the call
-	// again.
+	// Start begins a call and returns at once. It later calls the function in the parameter
+	// `done` once: either with the reply and what remains of the effects of the child run, or
+	// with an error. The error context.Canceled means that the call has no answer. Then the
+	// next owner of the run sends the call again.
 	Start(e *Spec, done func(sdk.Reply, status.Kept, error)) ChildCall
 }
 
@@ -129,7 +129,9 @@ type Call struct {
 	cancel context.CancelFunc // ends the call; nil = the call has no goroutine of its own, or was not sent yet
 	handle invoke.Started     // stops a call without a goroutine of its own; nil = there is nothing to stop
 	child  ChildCall          // waits for a child run; nil = the call is for an agent, or did not start yet
-	wishes []func(ChildCall)  // what to ask of the child run as soon as the call has started, in order
+	// Functions that ask something of the child run. They are called, in order, as soon as the
+	// call has started.
+	wishes []func(ChildCall)
 }
 
 // callPhase says whether a call was sent.

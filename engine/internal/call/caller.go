@@ -98,10 +98,11 @@ func (w *Caller) Stopped() bool {
 	return w.quit
 }
 
-// Wait waits until no call is in flight and all late replies are stored. An Invoker may ignore
-// complete-by. So Wait waits for calls at most until the latest complete-by of all calls, plus the
-// duration in the parameter `grace`. If a call is still in flight at that time, Wait returns an
-// error. If not, Wait then waits for late replies, at most for the duration `grace`.
+// Wait waits until no call is in flight, and then until all late replies are stored. It waits for
+// calls at most until the duration in the parameter `grace` has passed since the latest complete-by
+// of all calls, because an Invoker may ignore complete-by. If a call is still in flight then, Wait
+// returns an error, and does not wait for late replies. It waits for late replies at most for the
+// duration `grace`.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err

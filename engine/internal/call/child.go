@@ -14,8 +14,8 @@ import (
 const childWait = 10 * 365 * 24 * time.Hour
 
 // startChild starts a call for a child run. The call needs no slot, no secret and no lease, so
-// startChild always sends it. It never reports the call as not sent: an earlier engine may have
-// sent the same call, and then a child run exists already.
+// startChild always sends it, unless StopAll was called. startChild never reports the call as not
+// sent: an earlier engine may have sent the same call, and then a child run exists already.
 func (w *Caller) startChild(c *Call) {
 	c.redact.secrets = slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings())
 	c.phase, c.sent = callSent, true

@@ -17,9 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// These constants are limits for late replies that are not stored yet. If one more late reply would
-// exceed the first or the second limit, the engine drops the late reply. The engine logs how many
-// it has dropped.
+// These constants are limits for late replies that are not stored yet. If a new late reply would
+// exceed maxLateWaiting or maxLateBytes, the engine drops the new late reply. The engine logs how
+// many late replies it has dropped.
 const (
 	maxLateWaiting = 1000     // largest number of late replies that are not stored yet
 	maxLateBytes   = 16 << 20 // largest size of all late replies that are not stored yet, in bytes
@@ -103,9 +103,9 @@ func (ev *evidence) work(idle chan struct{}) {
 }
 
 // store stores one late reply, in at most lateTries tries. If the parameter `failing` is true, the
-// previous late reply could not be stored. Then store tries only once, because other late replies
+// previous late reply could not be stored. Then store tries only once, because more late replies
 // wait. If the run does not exist any more, store returns nil. If store returns an error, the late
-// reply is lost, but no run changes because of that.
+// reply is lost; this changes no run.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)
 	if err != nil {

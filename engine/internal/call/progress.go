@@ -13,12 +13,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A progressSender passes the signs of life of one call to the call's run, in order and before
-// the answer. Checkpoints become records (S82). Only one checkpoint of a call is in flight at a
-// time. A newer checkpoint replaces a waiting one, because a later attempt needs only the
-// newest. So an agent that is faster than the store is not slowed down and fills no memory.
-// If another engine owns the run, checkpoints go into the run's inbox, at most one per
-// second (postEvery).
+// A progressSender passes the signs of life of one call to the call's run, in order and before the
+// answer. Checkpoints become records (S82). Only one checkpoint of a call is in flight at a time. A
+// newer checkpoint replaces a checkpoint that waits, because a later attempt needs only the newest
+// checkpoint. So an agent that is faster than the store need not wait, and fills no memory. If
+// another engine owns the run, checkpoints go into the run's inbox, at most one per second
+// (postEvery).
 type progressSender struct {
 	c *Call // the call that sends the progress
 
@@ -107,7 +107,8 @@ func (p *progressSender) beatLocked(d *Answer) {
 	t.Deliver(p.c.Run, *d, nil)
 }
 
-// sendLocked sends the waiting checkpoint if it may be sent now. Otherwise it tries again later.
+// sendLocked sends the waiting checkpoint if it may be sent now. If it may not be sent yet,
+// sendLocked is called again later.
 func (p *progressSender) sendLocked() {
 	t := p.c.w.cfg.Present()
 	switch {
@@ -170,8 +171,8 @@ func (p *progressSender) delivered(t Member, d *Answer, err error) {
 	p.laterLocked()
 }
 
-// hand puts a checkpoint into the run's inbox, because another engine owns the run. After an
-// error it tries again later.
+// hand puts a checkpoint into the run's inbox, because another engine owns the run. After an error,
+// the checkpoint waits to be sent again, unless a newer checkpoint waits already.
 func (p *progressSender) hand(d *Answer) {
 	err := p.post(d)
 	p.mu.Lock()
@@ -278,7 +279,7 @@ func (p *progressSender) flush() bool {
 		p.next = p.sent
 	}
 	if p.next != nil {
-		p.member = nil // so sendLocked does not wait for the checkpoint in flight
+		p.member = nil // then sendLocked does not wait for the checkpoint in flight
 	}
 	p.sendLocked()
 	return p.sent != nil

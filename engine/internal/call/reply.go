@@ -120,8 +120,8 @@ type refusal interface {
 }
 
 // refused returns the event for a reply that a fail_when block of a declared action refuses. Such a
-// reply means that the call has certainly failed. If the call was a lookup, which asks about the
-// effect of an earlier call, the reply means that the earlier call had no effect.
+// reply means that the call has certainly failed. But a lookup asks about the effect of an earlier
+// call. If the reply to a lookup is refused, this means that the earlier call had no effect.
 func (e *Spec) refused(r refusal, redact *redactor) machine.Event {
 	id := e.Invoke.Attempt
 	code, message, permanent, data := r.Failure()
@@ -229,9 +229,9 @@ func (e *Spec) asks() *dsl.Action {
 }
 
 // asAgentSees returns the purpose and the keys of the request. If a lookup invokes another action,
-// the agent sees an ordinary call of that action. This call has its own idempotency key, because an
-// agent may treat two calls with the same key as one call. The forward key of this call is the key
-// of the earlier call.
+// the agent sees an ordinary call of that action. The request then has an idempotency key of its
+// own, because an agent may treat two calls with the same key as one call. Its forward key is the
+// idempotency key of the earlier call.
 func (e *Spec) asAgentSees() (purpose sdk.Purpose, key, forwardKey string) {
 	inv := e.Invoke
 	if e.asks() == nil {
@@ -253,9 +253,9 @@ func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
 	}
 }
 
-// withKept returns a copy of an answer that says what remains of the effects of a child run. It
-// changes only AttemptOK and AttemptFailed, because the reply of a call for a child run is one of
-// these two. It returns every other event unchanged.
+// withKept returns a copy of an answer, with the field Kept set to what remains of the effects of a
+// child run. It changes only AttemptOK and AttemptFailed, because the reply of a call for a child
+// run is one of these two. It returns every other event unchanged.
 func withKept(event machine.Event, kept status.Kept) machine.Event {
 	switch ev := event.(type) {
 	case machine.AttemptOK:

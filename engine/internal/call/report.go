@@ -48,11 +48,16 @@ func (c *Call) Finish() {
 	c.w.end(c)
 }
 
-// deliverUntilStored delivers the answer again and again until the run has it. It gives up if
-// StopAll was called, or at the time postFor after complete-by. If this engine does not own the
-// run, the answer goes into the run's inbox, with the time at which it reached this engine. In the
-// inbox the answer is durable, and it counts even if another engine owns the run by then
-// (language.md, What counts). err is the error of the first delivery.
+// deliverUntilStored delivers the answer again and again until the run has it. It gives up in these
+// cases:
+//   - The run is quarantined here, or is not in the store any more.
+//   - StopAll was called.
+//   - More time than postFor has passed since complete-by.
+//
+// If this engine does not own the run, the answer goes into the run's inbox, with the time at which
+// the answer reached this engine. In the inbox the answer is durable, and it counts even if another
+// engine owns the run by then (language.md, What counts). The parameter `err` is the error of the
+// first delivery.
 func (c *Call) deliverUntilStored(a Answer, err error) {
 	defer c.Finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
@@ -132,7 +137,7 @@ func (c *Call) post(ctx context.Context, a *Answer) error {
 	return err
 }
 
-// Flush sends the last checkpoint if it still waits, because it must reach the run before the
-// answer. Flush reports whether a checkpoint is still in flight. If so, the caller must pass
-// the answer to Report, which keeps the order.
+// Flush sends the last checkpoint if the checkpoint still waits, because the checkpoint must reach
+// the run before the answer. Flush returns true if a checkpoint is still in flight. Then the caller
+// must pass the answer to Report, which keeps the order.
 func (c *Call) Flush() bool { return c.sender.flush() }

@@ -83,9 +83,9 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 }
 
 // input returns the call's input with the secrets filled in. It also collects, for the redactor,
-// all sensitive strings that the agent may know. A secret of the input that cannot be resolved
-// is an error. A missing secret of the agent's configuration is no error here, because without
-// this secret the agent does not start and gets no call.
+// all sensitive strings that the agent may know. If a secret of the input cannot be resolved, input
+// returns an error. It ignores secrets of the agent's configuration that are missing: without such
+// a secret the agent does not start and gets no call.
 func (c *Call) input() (json.RawMessage, error) {
 	cfg, config := &c.w.cfg, c.Agent.Config
 	secrets := slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings(), config.SensitiveStrings())
@@ -143,8 +143,9 @@ func (c *Call) send(request sdk.Request) {
 		reply, err := w.cfg.Invoker.Invoke(ctx, call)
 		var deferred *invoke.Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			// The agent, the transport and ctx each have a timer that may have ended the call.
-			// Report the error of ctx in all these cases.
+			// The call may have ended because its time was over. The agent, the
+			// transport and ctx each have a timer for this. Report the error of ctx in
+			// all these cases.
 			err = ctx.Err()
 		}
 		c.answered(reply, err)
@@ -244,9 +245,9 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent. The parameter `why` is the
-// reason. The Answer also says when the run tries the call again: after the pause in the parameter
-// `pause`. For each time in a row that the call could not be sent before, the pause doubles, up to
-// the parameter `limit`.
+// reason. The Answer also says how long the run waits before it tries the call again. The first
+// pause is as long as the parameter `pause`. If the call could not be sent several times in a row,
+// each pause is twice as long as the pause before, up to the parameter `limit`.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

@@ -56,10 +56,15 @@ func (r *Waits) Run(ctx context.Context) {
 	}
 }
 
-// ask reads the status of all awaited child runs. A goroutine then works on each call whose child
-// run has ended or must turn back, and on each call that has not submitted its child yet. If the
-// complete-by of a call has passed, its child is asked to turn back, and the call waits for the end
-// of the child. A call that asks for an undo does not wait: it ends with context.DeadlineExceeded.
+// ask reads the status of all awaited child runs. It makes a goroutine work on each of these calls:
+//   - a call that has not submitted its child run yet
+//   - a call whose child run has ended or must turn back
+//   - a call whose child run must be paused or resumed, or must get a new time until which its
+//     parent waits
+//
+// If the complete-by of a call has passed, its child must turn back, and the call waits for the end
+// of the child. But a call that asks for an undo does not wait after its complete-by: ask ends it
+// with context.DeadlineExceeded.
 func (r *Waits) ask(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
@@ -201,7 +206,8 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 	return child, false, err
 }
 
-// attach checks that an existing run is the child of this call, and returns its id.
+// attach checks that the run in the parameter `run`, which has the name of the child run, was
+// started by the parent of this call. It returns the id of the run.
 func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, error) {
 	rows, err := w.waits.cfg.Store.Rows(ctx, run, 0, 1)
 	if err != nil {
@@ -241,9 +247,9 @@ func endingOf(s *machine.State) *ending {
 	return e
 }
 
-// take returns how the child run has ended, if the method Ended has reported it; otherwise nil. It
-// returns each ending only once, because the child may turn back later. Then the store has its new
-// state.
+// take returns how the child run has ended, if the method Ended has reported this; otherwise nil.
+// It returns each ending only once. The child may turn back later, and then this ending is old and
+// must not be used again.
 func (w *waiter) take() *ending {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -262,11 +268,11 @@ func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error
 	return w.closeWith(ctx, child, stop, e)
 }
 
-// follow continues the call with what is known of the child run. If the child has ended, follow
-// calls closeWith. If the child is open but must turn back, follow posts a cancel to it. If this
-// engine does not know how the child has ended, follow reads the child. The parameter `load` is
-// true if the child has ended or is new: then follow reads the whole run at once. If `load` is
-// false, follow first reads only the status, because an open child may have a long journal.
+// follow continues the call with the present state of the child run. If the child has ended, follow
+// calls closeWith. If the child is open, follow does the work of the method `early`. If the method
+// Ended has reported the end, follow reads nothing from the store. Otherwise it reads the whole
+// child run. If the parameter `load` is false, the child is probably still open and may have a long
+// journal. Then follow first reads only the status of the child, which is enough for an open child.
 func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool) error {
 	if e := w.take(); e != nil {
 		return w.closeWith(ctx, child, stop, e)
@@ -317,12 +323,14 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 	return nil
 }
 
-// early does the work for a child run that is still open, and returns true. For this work, the
-// status of the child is enough. If the child must turn back, early posts a cancel to it. early
-// makes the run of a group follow the pause of its parent. It sends the child the time until which
-// the parent waits, if this time has changed. If the child has ended, early does nothing and
-// returns false, because then the status is not enough: the call must also report which effects
-// remain.
+// early does the work for a child run that is still open, and returns true. For this work, only the
+// status of the child is needed:
+//   - If the child must turn back, early posts a cancel to the child.
+//   - If the child is the run of a group, early pauses or resumes it, as its parent asks.
+//   - If the time until which the parent waits has changed, early sends the new time to the child.
+//
+// If the child has ended, early does nothing and returns false. Then the caller needs the whole
+// child run, because the call must also report which effects remain.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	if state.Final() {
 		return false, nil
@@ -347,8 +355,9 @@ func outputs(s *machine.State) json.RawMessage {
 }
 
 // cancel posts a cancel to the child run, once. A child that is turning back needs no cancel. If
-// the parent was cancelled without compensation, the child gets the same verb. This verb is posted
-// also after a plain cancel, because a child that has passed its pivot refuses the plain one.
+// the parent was cancelled without compensation, cancel posts a cancel without compensation. It
+// does so even if it has posted an ordinary cancel before, because a child that has passed its
+// pivot refuses an ordinary cancel.
 func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
 	if state == status.RunCompensating || state == status.RunCompensationFailed {
 		return nil
@@ -371,8 +380,9 @@ func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.Ru
 	return err
 }
 
-// holdLocked returns the pause that the run of a group must have now; nil = none. A group that must
-// turn back is not paused with a parked run: its undos must not wait for a person.
+// holdLocked returns the pause that the run of a group must have now; nil = the run must not be
+// paused. If the parent is parked and the group must turn back, the run of the group must not be
+// paused, because its undos must not wait for a person.
 func (w *waiter) holdLocked() *machine.PauseChild {
 	if w.pause != nil && w.pause.Parked && w.stop {
 		return nil
@@ -392,9 +402,9 @@ func (w *waiter) strayLocked(state status.RunState) bool {
 	return paused != hold
 }
 
-// followPause makes the run of a group follow the pause of the run around it. If a person has
-// paused the run of the group, it stays paused, because the parent ends only a pause that the
-// parent has begun.
+// followPause pauses or resumes the run of a group, so that it is paused if and only if its parent
+// asks for that. If a person has paused the run of the group, followPause does not resume this run:
+// the parent ends only a pause that the parent has begun.
 func (w *waiter) followPause(ctx context.Context, child status.RunID, state status.RunState) error {
 	r := w.waits
 	r.mu.Lock()
@@ -419,8 +429,9 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 	return w.post(ctx, child, "resume", machine.ResumeRequested{By: w.Name, Reason: "the run around the group goes on"})
 }
 
-// staleLocked reports whether the parent now waits until another time than the child run knows. It
-// returns false for a child that must turn back, because such a child does not need the time.
+// staleLocked reports whether the time until which the parent waits has changed and the child run
+// does not know the new time. It returns false if the child must turn back, because then the child
+// does not need the time.
 func (w *waiter) staleLocked() bool {
 	return !w.bound.IsZero() && !w.bound.Equal(w.sent) && !w.stop && !w.undoes()
 }
@@ -431,9 +442,9 @@ func (w *waiter) stale() bool {
 	return w.staleLocked()
 }
 
-// followDeadline sends the time until which the parent waits to the open child run, if the child
-// knows another time. The message has no Dedup: an earlier message with another time may wait in
-// the inbox, and the newest message must be decided last.
+// followDeadline sends a message to the open child run if the child does not know the time until
+// which the parent waits now. The message holds this time, and has no Dedup: an earlier message
+// with another time may wait in the inbox, and the newest message must be decided last.
 func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
 	if !w.stale() {
 		return nil

@@ -94,20 +94,20 @@ type waiter struct {
 	name   string              // name of the child run; "" = no try to submit it has begun
 	over   bool                // the call has been answered or forgotten
 	busy   bool                // the waiter is in the list Waits.todo, or a goroutine works on it
-	again  bool                // something has changed since the goroutine began: it must look once more
+	again  bool                // something has changed since the goroutine began, so the goroutine must look at the waiter again
 	stop   bool                // the answer is not needed any more: the child must be cancelled
 	leave  *keepEffects        // the child must keep its effects when it is cancelled; nil = it is undone
-	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not
-	theirs bool                // the child is paused, but a person has paused it: the parent does not resume it
-	bound  time.Time           // time until which the parent waits, if the run of the parent has said so since Start; zero = as at Start
+	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not be paused
+	theirs bool                // a person has paused the child, so the parent must not resume it
+	bound  time.Time           // time until which the parent waits, from the method Bound; zero = Bound was not called
 	sent   time.Time           // time until which the parent waits, as the child knows it; zero = not known yet
 	ended  bool                // the child has ended, as far as this engine knows
-	end    *ending             // how the child has ended, as Ended reported; nil = no report, or it was used already
+	end    *ending             // how the child has ended, from the method Ended; nil = Ended was not called, or the method `take` has returned it already
 
 	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child
 	left      bool // a cancel without compensation was posted to the child
-	undone    bool // the request to undo the child was posted to it
+	undone    bool // a message was posted to the child that asks for its undo
 }
 
 // New returns a Waits with no call in flight. Its work ends with ctx.
@@ -154,9 +154,9 @@ func (w *waiter) Stop(how machine.Stop) {
 	w.waits.enqueueLocked(w)
 }
 
-// Pause makes a goroutine pause the run of a group, or end this pause. Later, at each question to
-// the store, the method `ask` compares the run of the group with the run around it. So if the
-// message is lost, or if another verb was decided after it, it is sent again.
+// Pause makes a goroutine pause the run of a group, or end this pause. The message for this may be
+// lost, or another verb may be decided after it. So whenever the method `ask` reads the status of
+// the child run, it checks the pause, and makes a goroutine send the message again if necessary.
 func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -167,9 +167,10 @@ func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.enqueueLocked(w)
 }
 
-// Bound changes the time until which the call waits. An open child knows only the time that was
-// sent to it last. So a goroutine sends it the new time, unless the child knows this time already.
-// If the message cannot be posted, the method `ask` tries again.
+// Bound changes the time until which the call waits. An open child knows only the newest time
+// that was sent to the child. So a goroutine sends the new time to the child, unless the child
+// knows this time already. If the message cannot be posted, the method `ask` makes a goroutine try
+// again.
 func (w *waiter) Bound(how machine.BoundChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()

@@ -39,9 +39,9 @@ type Membership struct {
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found
-	// busy is true if the last call of the method `due` got a hint, or if its tick found other work
-	// than due runs of this engine: for example messages, or runs of other engines that this engine
-	// may take over.
+	// busy is true if the last call of the method `due` got a hint. It is also true if the tick
+	// of this call found work in addition to due runs of this engine: for example messages, or
+	// runs of other engines that this engine may take over.
 	busy bool
 }
 
@@ -125,8 +125,8 @@ func (t *Membership) QueueAge() time.Duration { return t.scanner.queueAge() }
 
 // see handles the findings of a tick. It notifies the runs for which messages wait, and passes the
 // tick to the scanner, which looks for runs of other engines. The first result lists the runs of
-// this engine that may be due. The second result is the largest delay of such a run, but runs with
-// a timer do not count; 0 = no run is late. The parameter `hinted` is true if a hint of the store
+// this engine that may be due. The second result is the largest delay of these runs, without the
+// runs that have a timer; 0 = no run is late. The parameter `hinted` is true if a hint of the store
 // caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns

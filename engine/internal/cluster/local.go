@@ -103,9 +103,9 @@ func (n *Local) noteQuarantined(run status.RunID, err *journal.RunError) {
 	}
 }
 
-// rests reports whether a run waits for a person, has no call in flight, and is not due now. A run
-// that rests may become due later, because a deadline passes. Then an engine takes the run over to
-// raise an alert. After that the run stays at rest (Head.AtRest).
+// rests reports whether a run waits for a person, has no call in flight, and is not due now. Such a
+// run may become due later, when a deadline passes. Then an engine takes the run over and raises an
+// alert. After the alert, the run stays at rest (Head.AtRest).
 func (n *Local) rests(story owner.Story) bool {
 	if !story.State.Status().NeedsHuman() || story.State.InFlight() {
 		return false

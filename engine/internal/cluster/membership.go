@@ -82,8 +82,8 @@ func (t *Membership) closeWriters() {
 }
 
 // Run works until the membership is over, and returns the reason for the end. After ctx has ended,
-// Run waits for the work in flight and then ends the membership. The parameter `hard` is a second
-// context. When it ends, Run ends the membership at once.
+// Run waits for the work in flight and then ends the membership. After the context `hard` has
+// ended, Run ends the membership at once.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(owner.ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -8,10 +8,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// These are the names of the scans that remove runs that ended long ago. If Options.Retention is 0,
-// an engine removes only the runs of workflows that have their own retention. Such an engine scans
-// more rarely. So its scan has a separate name. If both scans had the same name, its rare scan
-// would delay the scans of other engines.
+// These are the names of the scans that remove runs that ended long ago. An engine whose
+// Options.Retention is 0 removes only the runs of workflows that have their own retention, and
+// scans more rarely than other engines. So it uses the second name. If it used the first name, its
+// rare scan would count as the scan of all engines, and delay the scans of the other engines.
 const (
 	passRetention    = "retention"
 	passOwnRetention = "retention of workflows"

@@ -21,8 +21,8 @@ import (
 type scanner struct {
 	n  *Local
 	by *taker
-	// former is the number of this node's former membership; 0 = none. The end of the former
-	// membership starts no scan, because an `inheritance` takes over the runs of that membership.
+	// former is the number of this node's former membership; 0 = none. When that membership has
+	// ended, no scan is needed for its runs, because an `inheritance` takes over these runs.
 	former store.EngineID
 	soon   func()        // makes the next tick come early
 	hint   chan struct{} // channel of capacity 1; it receives a value when a scan may be due
@@ -166,10 +166,10 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// A tick does not return all runs without an owner, because there are too many. All dead
-		// engines were scanned, so the runs that they still own wait for a person. A search for all
-		// these runs would cost more than all other work. So `addressed` takes over only those with
-		// a message.
+		// A tick does not return all runs without an owner, because there are too many. The
+		// runs of all dead engines were scanned before, so the runs that dead engines still
+		// own wait for a person. A search for all these runs would cost more than all other
+		// work. So the method `addressed` takes over only the runs that have a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -223,24 +223,25 @@ func (p *scanner) wakeAnnouncer() {
 	}
 }
 
-// next sets the time of the next full scan. Usually the pause until the scan is two or three times
-// MaxScan. If the parameter `work` is false and no run is in memory, it is four or five times
-// MaxScan, so that an idle engine puts almost no load on the store. The pause is shorter by a
-// quarter of MaxScan, see below.
+// next sets the time of the next full scan. The pause until the scan is a whole number of times
+// MaxScan, minus a quarter of MaxScan. Usually this number is two or three. If the parameter `work`
+// is false and no run is in memory, the number is four or five, so that an idle engine puts almost
+// no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
-	// The method `some` adds jitter, so that different engines make the scan. If one engine always
-	// made it, no scan would find the stuck runs of this engine, because a scan leaves out the runs
-	// of the engine that makes it.
+	// The method `some` makes the pause differ between engines, so that the scan is not always
+	// made by the same engine. A scan leaves out the runs of the engine that makes the scan. So
+	// if one engine always made it, no scan would find the stuck runs of that engine.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An idle engine ticks once in each MaxScan, and only a tick starts a scan that is due. So the
-	// scan becomes due a quarter of MaxScan before the tick. If the scan became due at the same
-	// time as the tick, a tick that comes slightly too early would not start the scan.
+	// An idle engine ticks once in each MaxScan, and a scan that is due starts only at a tick.
+	// So the scan becomes due a quarter of MaxScan before a tick. If the scan became due
+	// exactly at the time of the tick, and the tick came slightly too early, the tick would not
+	// start the scan.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
@@ -253,9 +254,9 @@ func (p *scanner) some(n int) int {
 }
 
 // orphans takes over the runs of dead engines, and returns how many it got. If the parameter
-// `unowned` is true, it also takes runs without an owner. Usually the method `claim` takes runs
-// without an owner. But claim knows only the runs that a tick returns, and a tick returns a limited
-// number. If this engine can work on none of these runs, claim never reaches other runs.
+// `unowned` is true, it also takes runs without an owner. Usually this is the task of the method
+// `claim`. But claim sees only the runs that a tick returns, and a tick returns a limited number of
+// runs. If this engine can work on none of these runs, claim never sees any other run.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -322,8 +323,8 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()
 	grace := o.grace()
-	// The first runs that the store returns may all be in the backoff set. So the limit is the
-	// size of a batch plus the size of this set.
+	// All of the first runs that the store returns may be in the backoff set. So the limit is
+	// the size of a batch plus the size of this set.
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerOther, Asking: p.by.engine, Overdue: grace, Limit: o.ClaimBatch + p.n.shared.Backoffs.Size()})
 	if err != nil {
 		return 0, err

@@ -107,9 +107,9 @@ func (s *Supervisor) Scan(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// pass makes one scan. It returns how many runs got TimePassed, and the time until another
-// run is due; negative = not known. If one delivery fails, the other runs still get
-// TimePassed, and pass returns the error.
+// pass makes one scan. It returns how many runs got TimePassed, and the time until another run is
+// due; a negative time means that this is not known. If the delivery to one run fails, the other
+// runs still get TimePassed, and pass returns the error.
 func (s *Supervisor) pass(ctx context.Context) (int, time.Duration, error) {
 	n, began := 0, time.Now()
 	defer func() { s.opts.Passed(n, time.Since(began)) }()

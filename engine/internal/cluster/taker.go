@@ -28,8 +28,9 @@ type takeoverScope struct {
 	owned bool
 	// due is true if the takeover takes only runs that are due or have a message.
 	due bool
-	// woken is how many wake-ups the backoff set had counted before the runs were read. A higher
-	// number later means that a run was woken in the meantime. The method `takeTogether` sets it.
+	// woken is the number that backoffSet.Woken returned before the runs were read. If Woken
+	// returns a higher number later, a run was woken in the meantime. The method `takeTogether`
+	// sets this field.
 	woken uint64
 }
 
@@ -50,8 +51,8 @@ type taker struct {
 
 // leaves reports whether this engine leaves a run to another engine that has the run in hand. It
 // returns true until Lease plus MaxScan have passed since `leaves` was first called for the run.
-// After that it returns false, because the other engine has taken the run over, was declared dead,
-// or is stuck.
+// After that time it returns false: by then, the other engine has taken the run over, was declared
+// dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -132,8 +133,8 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 }
 
 // hasMemory reports whether this engine has memory for more runs (Options.MaxRunMemory). If it has
-// none, the engine takes over no more runs, so that other engines can take them. When the result
-// changes, hasMemory logs that the allowed memory is used up, or that there is memory again.
+// no more memory, this engine takes over no more runs, and other engines can take them over. When
+// the result of hasMemory changes, hasMemory logs this.
 func (t *taker) hasMemory() bool {
 	n, memory := t.n, t.runs.Memory()
 	full := memory >= n.cfg.Options.MaxRunMemory

@@ -47,9 +47,10 @@ type unstaffed struct {
 }
 
 // decide decides the waiting events of an unstaffed run, if this is possible without an agent. It
-// puts the run into the backoff set and starts to commit a row; the method `awaitCommit` waits for
-// the outcome. decide returns nil if there is nothing to write. The parameter `elsewhere` is a
-// function that reports whether other engines have runs of a workflow in progress.
+// notes the run as quarantined, puts the run into the backoff set, and starts to commit a row; the
+// method `awaitCommit` waits for the outcome. decide returns nil if there is nothing to write. The
+// function in the parameter `elsewhere` reports whether other engines have runs of a workflow in
+// progress.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)

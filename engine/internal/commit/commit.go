@@ -49,13 +49,13 @@ type Options struct {
 	RetryStore        time.Duration // longest pause between two tries; pauses grow up to it
 }
 
-// A Committer makes group commits. Transitions that arrive while a batch is in flight
-// become the next batch. There is no timer, so a single transition is sent at once.
+// A Committer makes group commits. While a batch is in flight, new transitions wait and become the
+// next batch. If no batch is in flight, a transition is sent at once, because there is no timer.
 type Committer struct {
 	writers []*writer
 	opts    Options
 	outage  *outage.Outage
-	spill   int // number of transitions that must wait for one writer before another writer helps
+	spill   int // if this many transitions wait for one writer, another writer helps; see the constant `spill`
 }
 
 // A writer sends one batch at a time to the store.
@@ -81,8 +81,8 @@ func New(writers []store.Writer, opts Options, outage *outage.Outage) *Committer
 	return c
 }
 
-// spill is how many transitions must wait for one writer before another writer takes some.
-// If Options.MaxRows is smaller, that number is used instead. Two commits of half the size
+// spill is a number of transitions. If at least so many transitions wait for one writer, another
+// writer takes some. The limit is Options.MaxRows if that is smaller. Two commits of half the size
 // cost the store more than one commit, so a writer that is fast enough works alone.
 const spill = 256
 
@@ -113,7 +113,7 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 		}
 	}
 	select {
-	case w.queue <- it: // the usual case; without ctx.Done the select is cheaper
+	case w.queue <- it: // the usual case: a select without ctx.Done costs less time
 		return nil
 	default:
 	}
@@ -219,10 +219,10 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 // its caller waits, and can submit again.
 const SubmitTries = 6
 
-// land commits a batch and passes the outcomes to the receivers. After an error of the store
-// the outcome is not known (decision 18). Then land sends the same rows again until ctx
-// ends, so that no run fails because of the error. It returns an error if this membership
-// is over.
+// land commits a batch and passes the outcomes to the receivers. After an error of the store the
+// outcome is not known (decision 18). Then land sends the same rows again until ctx ends, so that
+// no run fails because of the error; but submissions are sent at most SubmitTries times. It returns
+// an error if this membership is over.
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {

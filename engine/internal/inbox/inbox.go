@@ -67,8 +67,9 @@ type Config struct {
 	Reset func(ctx context.Context, r Reset) (refused bool, err error)
 	// Hints receives a value when there may be events. It may be nil.
 	Hints <-chan struct{}
-	// NoWork reports whether the store has said a short time ago that there are no events. If so,
-	// the end of a pause starts no scan: only a hint does. nil = it is not known.
+	// NoWork reports whether the store has said a short time ago that there are no events.
+	// While NoWork returns true, only a hint starts a scan, and the end of a pause does not.
+	// nil = it is not known whether there are events.
 	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
@@ -136,11 +137,12 @@ func (x *Inbox) Run(ctx context.Context) {
 	}}.Run(ctx)
 }
 
-// Scan claims a batch of events, starts their runs, and returns how many events there were. An
-// event whose runs are in the store is removed. A bad event is quarantined, and stops no other
-// event. If an event has a list of keys, Scan works on one page of the list; the next scan of any
-// engine works on the next page. If this engine cannot work on an event now, the event stays in the
-// store until the claim of this engine is over.
+// Scan claims a batch of events, starts their runs, and returns how many events there were. If the
+// runs of an event are in the store, the event is removed. A bad event is quarantined, and does not
+// delay other events. If an event has a list of keys, this Scan works on one page of the list, and
+// the next Scan of any engine works on the next page. If this engine cannot work on an event now,
+// the event stays in the store until the claim of this engine is over. Then any engine can claim it
+// again.
 func (x *Inbox) Scan(ctx context.Context) (int, error) {
 	x.more = false
 	list, err := x.cfg.Store.ClaimEvents(ctx, page, lease)
@@ -220,7 +222,7 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 	done := slices.Clone(e.Done)
 	var (
 		faults []string // why the event starts no run
-		errs   []error  // why it is not known yet whether the event starts a run
+		errs   []error  // errors because of which it is not known yet whether the event starts a run
 		wanted bool
 		more   bool
 	)

@@ -84,8 +84,9 @@ func (l *lister) work(ctx context.Context) (fault string, more bool, err error) 
 	return l.finish(ctx, all, own)
 }
 
-// finish works on a list after each of its keys was tried once. It tries the next page of the keys
-// that a person retries. If no key is left to try, it returns a fault that names some failed keys.
+// finish works on a list after each of its keys was tried once. If a person retries failed keys,
+// finish tries the next page of them. If no such key is left, but some keys have failed, finish
+// returns a fault that names some of the failed keys. If no key has failed, it returns no fault.
 func (l *lister) finish(ctx context.Context, all dsl.Each, own events.List) (fault string, more bool, err error) {
 	if own.Failed == 0 {
 		return "", false, nil

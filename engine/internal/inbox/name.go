@@ -10,9 +10,9 @@ import (
 
 const hashLen = 32
 
-// between separates the event from the key in the name of a run. It also stands before a hash that
-// replaces the id of an event. An id that contains two colons in a row is one of those that a hash
-// replaces.
+// between separates the id of the event from the key in the name of a run. If a hash replaces the
+// id, `between` also comes before this hash. So an id that contains two colons in a row must be
+// replaced by a hash, too: otherwise names could be confused.
 const between = "::"
 
 // hashed is the text before a hash that replaces a key in the name of a run.
@@ -31,9 +31,9 @@ func RunName(workflow, event string) string {
 }
 
 // KeyRunName returns the public name of the run that an event starts for a key, or for a row with
-// this key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. In three cases, a hash of the key replaces
-// the key: if the key has characters that a name cannot have, if the key looks like such a hash, or
-// if the name would be too long for a store. All these names begin with the result of KeysOf.
+// this key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. In three cases, a hash replaces the key: if
+// the key has characters that a name cannot have, if the key looks like the hash of a key, or if
+// the name would be too long for a store. All these names begin with the result of KeysOf.
 func KeyRunName(workflow, event, key string) string {
 	begin := KeysOf(workflow, event)
 	if name := begin + key; plain(key) && !isHash(key) && len(name) <= naming.MaxNameLen {

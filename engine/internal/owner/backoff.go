@@ -31,9 +31,9 @@ type backoff struct {
 	until time.Time     // end of the backoff, on the store's clock
 	pause time.Duration // length of the backoff; the next backoff is twice as long
 	rests bool          // the method Rest has put the run into the set
-	// others is true if the run is in the set only because this engine claims no runs without an
-	// owner (Shared.Claims). Then this engine skips messages to the run, but its takeovers do not
-	// skip the run.
+	// others is true if the run is in the set only because this engine claims no runs without
+	// an owner (Shared.Claims). Then this engine skips messages to the run. But a takeover by
+	// this engine does not skip the run.
 	others bool
 	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
 	// unstaffed is true if the agents of the run are missing here. This engine can decide messages
@@ -62,12 +62,13 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff is
-// as long as in the method Add. But if the parameter `due`, a store time, is earlier, the backoff
-// ends at that time, because an alert or a decision about the run is due then. During the backoff,
-// this engine still decides messages to the run. The parameter `vain` is true if the engine has
-// just tried to decide messages, without success. Then the engine skips messages for the duration
-// in the parameter `pause`. The parameter `now` is the present store time.
+// AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff has
+// the same length as in the method Add. But it ends at the store time in the parameter `due` if
+// that time is in the future and comes first, because an alert or a decision about the run is due
+// then. During the backoff, this engine still decides messages to the run. The parameter `vain` is
+// true if the engine has just tried to decide messages, without success. Then the engine skips
+// messages for the duration in the parameter `pause`. The parameter `now` is the present store
+// time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, due time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,10 +123,10 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run into the backoff set, because the run waits for a person or because its messages
-// cannot be decided here. The backoff ends at the store time in the parameter `until`. If the field
-// `restFor` is not 0, the backoff ends after this duration at the latest. The parameter `woken` is
-// what the method Woken returned before the run was read. If WakeResting was called since then,
-// Rest does nothing, because a new message may have arrived.
+// cannot be decided here. The backoff ends at the store time in the parameter `until`. But if the
+// field `restFor` is not 0, the backoff lasts at most for the duration in `restFor`. The parameter
+// `woken` is the number that the method Woken returned before the run was read. If WakeResting was
+// called since then, Rest does nothing, because a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,8 +21,9 @@ type check struct {
 // bound returns the next_check of the run; store.Never if the run has ended or waits for no time. A
 // next_check is never later than the time at which the run is due, so that a scan never misses a
 // run. While a call is in flight, next_check is also never later than the time of the last record
-// plus the workflow's shortest timeout. The complete-by of an attempt that starts later is not
-// before that time. So the record of its start rarely has to write an earlier next_check.
+// plus the workflow's shortest timeout. If another attempt starts later, its complete-by is usually
+// after this next_check. So the record that starts the attempt rarely has to write an earlier
+// next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:

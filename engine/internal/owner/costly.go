@@ -14,9 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// These constants are limits for one decision. A normal decision takes some microseconds. A
-// decision whose expressions cost more than shardCost would block the other runs of its shard. So
-// the decision pool makes such a decision. In the pool the expressions may cost more.
+// These constants are limits for one decision. A normal decision takes some microseconds. If the
+// expressions of a decision cost more than shardCost, the decision would block the other runs of
+// the shard for too long. So the decision pool makes this decision. In the pool, the expressions
+// may cost more.
 const (
 	// shardCost is the largest cost of a decision that a shard makes itself, in nominal
 	// nanoseconds, as dsl.Allowance counts them.
@@ -27,9 +28,9 @@ const (
 	// hangs, or the machine has too little CPU.
 	DecisionLimit = 30 * time.Second
 
-	// A decision that takes at least slowDecision leads to an alert, because it delays other
-	// costly decisions and the calls of its run. An engine raises at most one such alert for
-	// a run.
+	// slowDecision is the duration of a slow decision. A decision that takes at least so long
+	// delays other costly decisions and the calls of its run. So it leads to an alert. An
+	// engine raises at most one such alert for a run.
 	slowDecision = time.Second
 )
 
@@ -157,9 +158,9 @@ func (p *DecisionPool) next() poolTask {
 	return c
 }
 
-// make makes a decision and posts the record to the shard. If the decision takes longer
-// than p.limit, make posts an error as soon as this time has passed. Then the shard will
-// ignore the record that make posts at the end.
+// make makes a decision and posts the record to the shard. If the decision takes longer than
+// p.limit, make posts an error to the shard as soon as this time has passed. In this case make also
+// posts the record when the decision is made, and the shard ignores this record.
 func (p *DecisionPool) make(c poolTask) {
 	c.in.At = decidedAt(c.state, c.d, p.clock.Now())
 	late := false // the decision has taken longer than p.limit; protected by p.mu

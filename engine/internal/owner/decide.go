@@ -43,14 +43,17 @@ func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invo
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides the event d and returns the record. It reserves a slot for every call that the
-// decision starts, so that each committed call can be sent. If the event is the answer to a call,
-// the run may use the slot of this call again. If another run takes a slot first, so that the slot
-// cannot be reserved, the event is decided again. This is safe, because machine.Decide changes
-// nothing. If the decision costs too much for a shard, the second result is a costlyDecision, which
-// the pool must make. Otherwise the second result is nil. The parameter `made` is the decision that
-// the pool has already made about the event; nil = none. The parameter `at` is the time of the
-// record.
+// one decides the event d and returns the record. If the decision costs too much for a shard, the
+// record is empty, and the second result is a costlyDecision, which the pool must make. Otherwise
+// the second result is nil.
+//
+// The method `one` reserves a slot for every call of an agent that the decision starts, so that
+// each committed call can be sent. If the event is the answer to a call, the run may use the slot
+// of this call again. If no slot can be reserved, because another run has just taken it, the event
+// is decided again. This is safe, because machine.Decide changes nothing.
+//
+// The parameter `made` is the decision that the pool has already made about the event; nil = none.
+// The parameter `at` is the time of the record.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Next: d.next, Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
@@ -100,10 +103,10 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall looks for calls that this engine has certainly not sent, and whose complete-by has passed
-// at the time in the parameter `at`. It makes sure that they will never be sent. For each of them
-// it returns an event which says that the call was not sent. Without this event, the call would
-// count as a call without an answer.
+// recall looks for calls of the run whose complete-by has passed at the time in the parameter `at`,
+// and that this engine has certainly not sent. It makes sure that these calls will never be sent.
+// For each of them it returns an event which says that the call was not sent. Without this event,
+// the engine would decide that the call was sent and had no answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil

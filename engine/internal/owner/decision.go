@@ -61,7 +61,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
-		r.inbox.wanted = true // so the method `clear` handles the message when the run is removed from memory
+		r.inbox.wanted = true // then the method `clear` handles the message when the run is removed from memory
 		delete(r.inbox.received, d.message)
 		return nextEvent, nil
 	}
@@ -131,8 +131,9 @@ func (x *decision) own(d *delivery) {
 	}
 }
 
-// nothing handles an event that did not change the run. A late answer is kept as evidence.
-// For other events, the row removes the message that contained the event.
+// nothing handles an event that did not change the run. If the event is a late answer that is not
+// evidence yet, the engine keeps the answer as evidence. Otherwise the row removes the message that
+// contained the event.
 func (x *decision) nothing(d *delivery, rec machine.Record) {
 	switch {
 	case rec.Late() && d.message != 0 && !d.kept && evident(x.r.state, d):
@@ -258,10 +259,11 @@ func (e *rowSizeError) Error() string {
 }
 
 // decide turns the events in the list `todo` into one transition and applies its records to the
-// run's state. So the state in memory is newer than the journal until the transition is committed.
-// Until then, no call of the transition starts and callers wait. If the commit fails, the shard
-// reads the state again. If nothing has to be written, the transition in the result has no Data. If
-// the pool must decide the first event, decide returns only a costlyDecision.
+// run's state. So until the transition is committed, the state in memory is newer than the journal.
+// Until then, no call of the transition starts, and the callers of the events wait. If the commit
+// fails, the shard reads the state again. If nothing has to be written, decide returns a
+// pendingCommit whose Transition has no Data. If the pool must decide the first event, decide
+// returns only a costlyDecision.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
 	x := c.begin(r, todo)
 	ok := false

@@ -24,7 +24,7 @@ type delivery struct {
 	decided func()          // function that is called when the event was decided or dropped; nil = none
 	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
-	next    *dsl.Workflow   // the workflow to which the event moves the run; nil = none, or it cannot be read here
+	next    *dsl.Workflow   // workflow to which the event moves the run; nil = the event does not move the run, or this engine cannot read the workflow
 	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
 	noCalls bool            // the decision on this event may start no call
@@ -45,7 +45,7 @@ type Start struct {
 }
 
 // finish reports that the delivery has ended, with the outcome err. It calls the functions
-// d.decided and d.done, and notifies the call d.call. It does so only once.
+// d.decided and d.done, and notifies the call d.call, each of them only once.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()
@@ -70,9 +70,9 @@ func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns the given deliveries without three kinds of events: takeovers, admissions, and
-// events that came in a message. The engine will queue the first two again and read the messages
-// again.
+// unread returns the given deliveries, but leaves out events of three kinds: takeovers, admissions,
+// and events that came in a message. The engine will queue takeovers and admissions again, and will
+// read the messages again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -153,10 +153,10 @@ func (e *OpenOutcome) Unwrap() error { return e.err }
 // InboxLimit is the largest number of messages that one read of a run's inbox returns.
 const InboxLimit = 256
 
-// An inbox holds what this engine knows about the stored inbox of one of its runs. The engine
-// decides no message twice, because it first reads the run and then its messages. If a row of
-// another engine has consumed a message since, the store refuses the row of this engine. Then this
-// engine reads the run and its messages again.
+// An inbox holds what this engine knows about the stored inbox of one of its runs. The engine first
+// reads the run and then its messages, so it decides no message that the run has decided before. A
+// row of another engine may consume a message after that. Then the store refuses the row of this
+// engine, and this engine reads the run and its messages again.
 type inbox struct {
 	wanted  bool // there may be messages that were not read yet
 	reading bool // a goroutine is reading messages now

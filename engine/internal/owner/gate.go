@@ -24,9 +24,10 @@ type starter interface {
 	// reserved. The returned map is valid until the next call of slots. The map is nil if there is
 	// no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve reserves one slot for every call among the commands, and adds the slots to f. If the
-	// parameter `own` holds a slot of an agent, reserve uses this slot for one call of that agent.
-	// If an agent has too few slots, reserve keeps none, and returns the agent's name and false.
+	// reserve reserves one slot for every call of an agent among the commands, and adds the
+	// slots to f. If the parameter `own` holds a slot of an agent, reserve uses this slot for
+	// one call of that agent. If the slots of an agent are not enough, reserve keeps no slot,
+	// and returns the agent's name and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
@@ -66,11 +67,12 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 	return nil
 }
 
-// slots implements starter. Usually the runs that wait in the queue of the agent get free slots
-// first. There is one exception: a run whose call was answered may reuse the slot of that call, so
-// that the run need not wait in the queue between its steps. The runs in the queue do not wait for
-// ever, because this run gives the slot back when it ends. A step in the queue gets the slot
-// earlier if its priority is higher than the priority of this run's next step (Slot.Yield).
+// slots implements starter. Usually the runs that wait in the queue of an agent get the free slots
+// of the agent first. There is one exception: a run whose call was answered may reuse the slot of
+// that call, so that the run need not wait in the queue between its steps. The runs in the queue do
+// not wait for ever, because the run gives the slot back at the latest when it ends. If a step in
+// the queue has a higher priority than the next step of the run, the step in the queue gets the
+// slot (Slot.Yield).
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}
@@ -183,9 +185,11 @@ func (g *gate) down(r *ownedRun) bool {
 	return false
 }
 
-// ready returns the decision that the pool has made about the event d, and removes the
-// decision from the run. It returns nil if the pool has made no decision about d, or if the
-// decision starts calls that may not start any more.
+// ready returns the decision that the pool has made about the event d, and removes the decision
+// from the run. It returns nil in these cases:
+//   - The pool has made no decision about d.
+//   - The run was read again since the pool made the decision.
+//   - The decision starts calls, and calls of the run may not start any more.
 func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision {
 	c := r.decided
 	r.decided = nil

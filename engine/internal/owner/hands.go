@@ -125,8 +125,8 @@ func (k *HandKeeper) PutInHand(ctx context.Context, runs ...status.RunID) error 
 	}
 }
 
-// LetGo reverts one call of PutInHand for each of the given runs. If no goroutine holds a run any
-// more, the HandKeeper writes the store's list again without this run. After the end of the
+// LetGo reverts one call of PutInHand for each of the given runs. If no goroutine holds one of
+// these runs any more, the HandKeeper removes this run from the store's list. After the end of the
 // membership LetGo does nothing: the list must keep the runs, because one of them may have caused
 // the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {

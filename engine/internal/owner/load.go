@@ -104,7 +104,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 	}
 	story := Story{rows: l.Rows}
 	story.Run, err = journal.Reader{Store: n.cfg.Store, Sealer: n.cfg.Sealer, Defs: n.Defs}.FoldShort(ctx, l, &journal.Scratch{}, &story.notes)
-	if err == nil { // here and not in the shard, because costly expressions would delay the shard's other runs
+	if err == nil { // compute the specs here and not in the shard, because costly expressions would delay the shard's other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
 	return story, err
@@ -140,7 +140,7 @@ func (sh *shard) notLoaded(r *ownedRun, err error) {
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
-		if r.inbox.wanted { // without this pause, every tick would read the run again
+		if r.inbox.wanted { // without this backoff, every tick would make the engine read the run again
 			sh.s.n.Backoffs.Add(r.id, sh.s.n.Clock.Now(), sh.s.n.cfg.Options.MaxScan)
 		}
 		sh.drop(r, err, err)
@@ -278,7 +278,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		messages, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			messages, err = sh.s.Messages(ctx, id, limit) // the run's events wait until this read succeeds
+			messages, err = sh.s.Messages(ctx, id, limit) // tried again and again, because the run's events wait until the messages are read
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {
@@ -313,9 +313,10 @@ func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	return false
 }
 
-// clear starts a goroutine that empties the inbox of a run that has ended. The goroutine
-// keeps answers as evidence. It drops verbs, because the person who has sent a verb sees
-// that the run has ended. It leaves answers that this engine cannot decode.
+// clear starts a goroutine that empties the inbox of a run that has ended. If a message asks for
+// the undo of the run, the goroutine makes the shard call `reopen` instead. The goroutine keeps
+// answers as evidence. It drops verbs, because the person who has sent a verb sees that the run has
+// ended. Answers that this engine cannot decode stay in the inbox.
 func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 	n, s := sh.s.n, sh.s
 	if !s.clearing.begin(r.id) {

@@ -17,9 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// loop does tasks until no task waits and the channel in the parameter `last` is closed. The final
+// loop does tasks until the channel in the parameter `last` is closed and no task waits. The final
 // tasks may report the commit of a row. Then the shard must still start the calls of the row, or
-// report that they were not sent. After ctx has ended, the shard decides no event.
+// report that these calls were not sent. After ctx has ended, the shard decides no event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task
@@ -223,7 +223,7 @@ func (sh *shard) offloaded(ctx context.Context, c *costlyDecision) {
 	// If r.state is not c.base, the run was read again in the meantime, and the decision is not
 	// used.
 	if r.state == c.base {
-		r.state = c.state // the pool has used this copy, so it has more values in its cache than the old state
+		r.state = c.state // use the copy of the state: the pool has worked with it, so its cache has more values
 		r.decided = c
 	}
 	sh.step(ctx, r)
@@ -303,7 +303,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
 		b.nextRead = n.Clock.Now().Add(b.pause)
-		if r.owned { // without this call of Rest, each tick would count the message as new work
+		if r.owned { // without this call of Rest, the message would look like new work at each tick
 			sh.s.Undecidable.Rest(r.id, b.nextRead, sh.s.Undecidable.Woken())
 		}
 	}
@@ -359,7 +359,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		return
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
-		if r.owned { // the method `fill` has counted the facts of the row already, and `act` will count them again
+		if r.owned { // count the facts of this row only once: the method `fill` has counted them already, and `act` counts them again
 			r.facts -= f.factCount
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

@@ -38,9 +38,9 @@ func (o *outbox) add(it *commit.Item) {
 	o.commits++
 }
 
-// flush passes the collected transitions to the committer. It blocks while the committer is
-// full, so that a slow store also slows down decisions. An error of the committer means
-// that the membership is over. flush ignores it, because shard.close answers the callers.
+// flush passes the collected transitions to the committer. It blocks while the committer is full,
+// so that a slow store also slows down decisions. If the committer returns an error, the membership
+// is over. flush ignores the error, because shard.close answers the callers.
 func (o *outbox) flush(ctx context.Context) {
 	if len(o.items) == 0 {
 		return

@@ -37,7 +37,7 @@ type ownedRun struct {
 	wf       *dsl.Workflow
 	examined *dsl.Workflow               // workflow for which the field `parent` was computed; nil = none yet
 	parent   bool                        // a step of the workflow starts child runs
-	state    *machine.State              // state of the run; ahead of the journal by the transition in flight
+	state    *machine.State              // state of the run; contains the changes of the transition in flight, which the journal does not have yet
 	specs    map[string]invoke.AgentSpec // agents of the run, by name
 	notes
 	moved     bool           // the run is being read again, because it was moved to another definition
@@ -65,16 +65,17 @@ type ownedRun struct {
 	messagesRead *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
 	unheard      bool   // some messages that waited at the takeover may be unread, so no call may start
 
-	// suspect is true if the run may have crashed an engine, because an engine died while it had
-	// the run in hand. Then the shard takes the run in hand before each decision. This ends when a
-	// step or an undo ends, or when the run has ended or needs a person.
+	// suspect is true if the run may have crashed an engine, because an engine died while it
+	// had the run in hand. Then the shard takes the run in hand before each decision. The run
+	// is no suspect any more when a step or an undo has ended, or when the run has ended or
+	// needs a person.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
 
 	leaving bool      // this engine is asking the store whether another engine lives; see the function `leave`
-	down    time.Time // store time since which a step waits for an agent that does not work here; zero = none does
+	down    time.Time // store time since which a step waits for an agent that does not work here; zero = no step waits for such an agent
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -135,8 +136,9 @@ type Adoption struct {
 const AlertSnapshot = "snapshot_refused"
 
 const (
-	// snapshotBytes is a size in bytes. If the rows since the last snapshot are at least as large,
-	// the run gets a snapshot even if they are fewer rows than Options.SnapshotRows.
+	// snapshotBytes is a size in bytes. Usually a run gets a snapshot when it has
+	// Options.SnapshotRows rows since the last snapshot. But it gets a snapshot earlier if the
+	// rows since the last snapshot have at least snapshotBytes bytes.
 	snapshotBytes = 4 << 20
 	// rowsPerFactor limits how many bytes snapshots add to the bytes that a run writes. The rows
 	// since the last snapshot must be at least F times as large as the next snapshot, where F is
@@ -198,9 +200,9 @@ func (r *ownedRun) becoming() bool {
 	})
 }
 
-// atRest reports whether the run only waits for a person, a signal or a time, and the
-// journal contains everything that this engine knows about it. A run that waits for a free
-// slot is not at rest: it continues as soon as another call ends.
+// atRest reports whether the run only waits for a person, a signal, a time, a child run, a place or
+// its unique key, and the journal contains everything that this engine knows about the run. A run
+// that waits for a free slot is not at rest: it continues as soon as another call ends.
 func (r *ownedRun) atRest() bool {
 	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
 		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.leaving || r.unheard || r.inbox.busy() {
@@ -216,7 +218,7 @@ func (r *ownedRun) atRest() bool {
 	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused || r.waitsInLine() && !s.Final() {
 		return true
 	}
-	_, timed := r.state.NextDue() // timed: a backoff, a cool-down or a deadline will end
+	_, timed := r.state.NextDue() // timed = the run waits for the end of a backoff or cool-down, or has a deadline
 	return timed && !s.Final()
 }
 
@@ -297,8 +299,8 @@ type costlyDecision struct {
 
 	full map[string]bool // agents whose slots seemed free, but could not be reserved
 
-	// instead is usually nil. If it is set, this costlyDecision carries no decision of its own: it
-	// only reports that another decision, the one in this field, takes too long.
+	// instead is usually nil. If instead is set, this costlyDecision only reports that another
+	// decision takes too long: the decision in the field `instead`.
 	instead *costlyDecision
 }
 

@@ -23,10 +23,10 @@ func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine
 	t.Admit = !e.Waits
 }
 
-// noteRoom notes two facts of a record in a transition. The first: the record admits its run. The
-// second: the run ends, and frees a place or a unique key for which another run may wait. The
-// parameter `before` is the run's state before the record. The parameter `flow` is the workflow of
-// the run; nil = not known.
+// noteRoom notes in a transition whether the record admits its run, and whether the record ends the
+// run, so that a place or a unique key becomes free, for which another run may wait. The parameter
+// `before` is the run's state before the record. The parameter `flow` is the workflow of the run;
+// nil = not known.
 func noteRoom(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if rec.Admits() {
 		t.Admit = true

@@ -214,9 +214,9 @@ func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
 }
 
-// grasp takes a run in hand that may have crashed an engine (see ownedRun.suspect). It does not
-// block. After the store has recorded that this engine has the run in hand, the shard decides the
-// run's waiting events.
+// grasp takes in hand a run that may have crashed an engine (see ownedRun.suspect). It does not
+// block. The shard decides the run's waiting events later: after the store has recorded that this
+// engine has the run in hand.
 func (sh *shard) grasp(r *ownedRun) {
 	if r.grasping {
 		return
@@ -305,8 +305,9 @@ func leave(sh *shard, r *ownedRun) {
 	now := n.Clock.Now()
 	switch {
 	case !sh.gate.down(r):
-		// If the engine could not send calls of this run, the agent still does not work, although
-		// no step waits for it now. Then the field `down` keeps its time.
+		// No step waits for the agent now. But if the engine could not send calls of this
+		// run before, the agent probably still does not work. Then the field `down` keeps
+		// its time.
 		if len(r.refusals) == 0 {
 			r.down = time.Time{}
 		}
@@ -347,18 +348,17 @@ func leavable(r *ownedRun) bool {
 	return r.owned && r.phase == phaseReady && r.commit == nil && r.away == nil && len(r.pending) == 0 && !r.state.InFlight() && Moves(r.state.Status())
 }
 
-// takeOver begins to make this engine the owner of a run that has no owner, or whose owner
-// is dead or late. If the messages of the run were not read yet, takeOver only starts to
-// read them. Otherwise it queues the events of the takeover and decides them.
+// takeOver begins to make this engine the owner of a run that has no owner, or whose owner is dead
+// or late. If the messages of the run were not read yet, takeOver only starts to read them.
+// Otherwise it queues the events of the takeover and decides them.
 //
-// The messages are decided before new work starts (language.md, Verbs before work): after a
-// person has cancelled or paused a run, no further call may start. So the row of the
-// takeover also holds the decisions on the messages. No call starts before the last of
-// these decisions.
+// The messages are decided before new work starts (language.md, Verbs before work): after a person
+// has cancelled or paused a run, no further call may start. So the row of the takeover also holds
+// the decisions on the messages. No call starts before the last of these decisions.
 //
-// An answer in the inbox counts if it reached an engine before its complete-by, even if
-// complete-by has passed since. Such an answer is decided before the takeover. The calls
-// that follow from the answer start after the takeover.
+// An answer in the inbox counts if it reached an engine before its complete-by, even if complete-by
+// has passed since. Such answers are decided before the takeover, as many as fit into the row. The
+// calls that follow from an answer start after the takeover.
 func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	if !a.Read {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -433,7 +433,7 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 
 // keepMessage stores a late answer as evidence. After that, it queues the answer again, so that the
 // next row removes the answer's message from the inbox. So the store has the answer at any moment:
-// as evidence, as a message in the inbox, or as both.
+// first as a message in the inbox, then as message and evidence, and at the end as evidence.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)

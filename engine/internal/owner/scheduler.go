@@ -142,10 +142,10 @@ func (s *Scheduler) Size() int {
 	return int(n)
 }
 
-// Close gives back the slots of all runs. The caller must call Stop first. Close returns
-// the runs that this membership owned. The value for each run is the number of its rows
-// that are known to be committed. Close leaves out quarantined runs. It also leaves out the
-// runs of shards that Stop has abandoned, because only the store knows their state.
+// Close gives back the slots of all runs. The caller must call Stop first. Close returns the runs
+// that this membership owned, each with the number of its rows that are known to be committed. The
+// result does not contain quarantined runs. It also does not contain the runs of shards that Stop
+// has abandoned, because only the store knows their state.
 func (s *Scheduler) Close() map[status.RunID]int32 {
 	s.loads.Wait()
 	runs := map[status.RunID]int32{}
@@ -227,9 +227,10 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
-// Wait waits until a run has ended or needs a person, and returns the run's state and true.
-// If the run is not in the memory of this membership, Wait returns nil and false at once. If
-// this membership stops working on the run first, Wait returns nil and true.
+// Wait waits until a run has ended or needs a person, and returns the run's state and true. If the
+// run is not in the memory of this membership, Wait returns nil and false at once. If the run is
+// quarantined, Wait returns the reason as error at once. If this membership stops working on the
+// run while Wait waits, Wait returns nil and true.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan awaited, 1)
 	s.await(run, answer)

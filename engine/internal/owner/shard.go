@@ -191,8 +191,9 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop removes a run from memory, for example because another engine owns it or because it cannot
-// be read. All callers that wait for the run get err, which may be nil. If the parameter `cause` is
-// not nil, drop records it as the reason why the run is quarantined.
+// be read. The callers that wait for an event or a takeover of the run get err, which may be nil.
+// For the callers that wait for the end of the run, drop closes the channel. If the parameter
+// `cause` is not nil, drop records it as the reason why the run is quarantined.
 func (sh *shard) drop(r *ownedRun, err, cause error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -225,9 +226,9 @@ func (sh *shard) drop(r *ownedRun, err, cause error) {
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The
-// parameter `cause` is the error. The callers that wait for the events in the list `todo` get this
-// error, too. The journal keeps the run's last state. An alert in the store informs people. Another
-// engine, or a newer version, may continue the run.
+// parameter `cause` is the error. The callers that wait for the events in the list `todo` get an
+// error with this cause. The journal keeps the run's last state. If this engine owns the run, an
+// alert in the store informs people. Another engine, or a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
@@ -272,10 +273,11 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// clearSuspect is called after each commit of a run. A suspect is a run that may have crashed an engine.
-// If the transition ends a step, an undo or the run, clearSuspect no longer treats the run as a suspect.
-// It also makes the store reset the number of engines that died with the run in hand. The start
-// of an attempt is not enough, because its answer may still crash an engine.
+// clearSuspect is called after each commit of a run. A suspect is a run that may have crashed an
+// engine. If the transition ends a step, an undo or the run, or makes the run wait for a person,
+// the run is no suspect any more. Then clearSuspect also makes the store reset the number of
+// engines that died with the run in hand. The start of an attempt is not enough, because the answer
+// to its call may still crash an engine.
 func (sh *shard) clearSuspect(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !endsWork(t) {
 		return

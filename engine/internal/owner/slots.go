@@ -127,8 +127,8 @@ func (q *SlotQueue) Free(key string) {
 	q.notify(run, key)
 }
 
-// dismiss notifies all runs in the queue for an agent, and empties the queue. It is called when no
-// call of the agent can start before a known time. Then each run waits for this time, and not for a
+// dismiss notifies all runs in the queue for an agent, and empties the queue. It is called if no
+// call of the agent can start before a known time. Then the runs wait for this time, and not for a
 // slot.
 func (q *SlotQueue) dismiss(key string) {
 	q.mu.Lock()

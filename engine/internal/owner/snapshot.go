@@ -44,8 +44,9 @@ func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 		sh.give(task{run: p.Run, fn: func(context.Context) {
 			sh.out.commits--
 			r.short.busy, r.short.size = false, size
-			// After an error, the next snapshot is due as late as after a success, because an
-			// earlier try would often have the same error.
+			// After most errors, the next snapshot is due as late as after a success,
+			// because another try soon would often have the same error. Only after
+			// errSmallRows is it due earlier.
 			if !small {
 				r.short.next, r.short.stored = p.Next, p.Stored
 			}

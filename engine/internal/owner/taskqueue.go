@@ -34,9 +34,9 @@ func (t *task) about() status.RunID {
 }
 
 // A taskQueue holds the tasks that wait for one shard, in the order in which they were posted.
-// Posting never blocks. If it could block, a shard that waits for a writer and a writer that posts
-// to this shard could wait for each other for ever. The field `hint` must be set before the queue
-// is used.
+// Posting a task never blocks. If it could block, a deadlock would be possible: a shard waits for a
+// writer, and this writer waits because it posts a task to the same shard. The field `hint` must be
+// set before the queue is used.
 type taskQueue struct {
 	hint chan struct{} // channel of capacity 1; it receives a value when a task is posted
 

@@ -11,8 +11,8 @@ import (
 )
 
 // A Timers records when runs in memory are due, so that the Supervisor wakes them at the exact
-// time. A recorded time may be too early. A run may have no recorded time. Then the Supervisor's
-// scan of the store finds out that the run is due.
+// time. The recorded time of a run may be too early. A run without a recorded time may be due, too:
+// then the Supervisor's scan of the store finds the run.
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 

@@ -58,11 +58,11 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 	return store.Never
 }
 
-// Due returns when this engine should record in the run that a time of the run has passed, for
+// Due returns the time at which this engine should record that a time of the run has passed, for
 // example a deadline. It returns store.Never if the run waits for no time. If the run has a dead
-// owner, Due adds the duration in the parameter `grace` to that time, so that an engine with the
-// agents can take the run over first. If the run has no owner, no takeover is possible, so Due adds
-// nothing.
+// owner, the result is later than the passed time by the duration in the parameter `grace`, so that
+// an engine with the agents can take the run over first. If the run has no owner, no takeover is
+// possible, so the result is the time for which the run waits.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -88,10 +88,10 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 }
 
 // DecideUnstaffed decides the waiting messages of an unstaffed run, and writes the decision into
-// the fields of the parameter `a`. If the parameter `spoken` is false, no person has sent a verb;
-// then DecideUnstaffed also decides the event TimePassed. It returns the answers that came too
-// late. The caller must keep them as evidence before it commits the row, which removes
-// their messages.
+// the fields of the parameter `a`. The parameter `spoken` is true if a person has sent a verb. If
+// it is false, DecideUnstaffed also decides the event TimePassed. The result `late` holds the
+// answers that came too late. The caller must keep these answers as evidence before it commits the
+// row, because the row removes their messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
 		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,

@@ -36,8 +36,9 @@ func submitPage(ctx context.Context, submitAll SubmitAllFunc, all []submit.Reque
 		case o.Err == nil && o.Run == 0: // the submission was not tried
 			out[i].Err = cmp.Or(why, left, ctx.Err())
 		case o.Err != nil:
-			// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is
-			// read again, and the next try finds the run by its name.
+			// If o.Run is not 0, the store may have the run in spite of the error. Then
+			// the error is not lasting: the page is read again, and the next try finds
+			// the run by its name.
 			out[i].Refused = errors.Is(o.Err, naming.ErrFull)
 			out[i].Lasting = o.Run == 0 && submit.Refused(ctx, o.Err)
 		}

@@ -30,7 +30,7 @@ func (s *Sources) submitTick(ctx context.Context, r ticks.Run) error {
 	return err
 }
 
-// openTick reports whether a run that a schedule has started has not ended.
+// openTick reports whether a run that a schedule has started is still open.
 func (s *Sources) openTick(ctx context.Context, name string) (bool, error) {
 	run, err := s.all.Find(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -39,8 +39,8 @@ func (s *Sources) openTick(ctx context.Context, name string) (bool, error) {
 	return err == nil && !run.State.Final(), err
 }
 
-// cancelTick posts the verb `cancel` to a run that a schedule has started. While this message is in
-// the inbox, another call posts no second one.
+// cancelTick posts the verb `cancel` to a run that a schedule has started. If an earlier call of
+// cancelTick has posted the verb, and it is still in the inbox, cancelTick posts nothing.
 func (s *Sources) cancelTick(ctx context.Context, name, reason string) error {
 	run, err := s.all.Find(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {

@@ -59,8 +59,8 @@ func (s *Sources) sameRun(ctx context.Context, r intake.Run, res store.Submitted
 	return nil
 }
 
-// differing returns those of the named variables that have different values in the objects a and b.
-// It leaves out variables without a value in b.
+// differing compares two objects with the values of variables. It returns those of the given names
+// whose value in a differs from the value in b. It leaves out a name that has no value in b.
 func differing(names []string, a, b dsl.Value) ([]string, error) {
 	var now, then map[string]json.RawMessage
 	if err := json.Unmarshal(a.JSON(), &now); err != nil {

@@ -93,8 +93,8 @@ func once(ctx context.Context, cfg Batch, all []Request) (out []Result, why, lef
 	if why = b.tick(ctx); why == nil {
 		why = b.run(ctx, writers)
 	}
-	// Leave the store, although this membership owns no run. If it did not leave, it would look
-	// like a dead engine.
+	// Leave the store, although this membership owns no run. Without this, the membership would
+	// look like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, b.engine); err != nil && !owner.NotOwner(err) {

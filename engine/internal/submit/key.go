@@ -24,8 +24,9 @@ func keyScopeOf(wf *dsl.Workflow) naming.KeyScope {
 // replaces reports whether a submission must be submitted again, now as the replacement of the run
 // `res`. The store has made no new run, because `res` holds the unique key of the submission.
 //
-// The result is false if `res` has the name `by`, which the caller gave to the submitted run: then
-// the same run was submitted before. The result is also false for an heir, which replaces no run.
+// The parameter `by` is the name that the caller gave to the submitted run. The result is false if
+// `res` has this name, because then the same run was submitted before. The result is also false if
+// the submitted run is an heir, because an heir replaces no run.
 func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) bool {
 	return wf.Unique.Replace && names.From == 0 && res.Exists && !res.Gone && (by == "" || res.Name != by)
 }

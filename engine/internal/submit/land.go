@@ -145,10 +145,11 @@ func (b *batch) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// toResults turns the store's answers into results. If the id of an entry was in use, toResults
-// gives the entry another id and returns the entry, and the method `land` sends it again. toResults
-// returns an error if it cannot read from the store whether an earlier try committed a row that is
-// refused now.
+// toResults turns the store's answers into results. It returns the submissions that the method
+// `land` must send again: each of them gets a new row with another id. A submission must be sent
+// again if the id of its run was in use, or if the run must replace another run, or need not
+// replace one any more. toResults returns an error if it cannot read from the store whether an
+// earlier try committed a row that is refused now.
 func (b *batch) toResults(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &b.out[x.n]

@@ -51,8 +51,9 @@ type Maker struct {
 // New returns a Maker.
 func New(cfg Config) *Maker { return &Maker{cfg, &naming.RunIDSource{}} }
 
-// again handles a submission whose name has the form of a run id. Only engines assign such
-// names, so the run must exist already. again returns that run with Exists set, or an error.
+// again handles a submission whose name has the form of a run id. Only engines assign such names,
+// so a run with this name must exist already. again returns this run, with the field Exists set to
+// true, or an error.
 func (m *Maker) again(ctx context.Context, s Request) (store.Submitted, error) {
 	run, err := store.Complete(m.cfg.Store).Find(ctx, s.Name)
 	switch {

@@ -35,8 +35,8 @@ func fullError(ctx context.Context, s store.Store, start *owner.Start, child boo
 	return full
 }
 
-// busy reports whether the error says that a check could not run now. The check may run when the
-// run is submitted again.
+// busy reports whether the error says that a check could not run now. If the run is submitted again
+// later, the check can perhaps run.
 func busy(err error) bool {
 	var e *admission.Error
 	return errors.As(err, &e) && e.Temporary()

@@ -60,9 +60,10 @@ func (e *encoder) earlier(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends the range `s` to a list and returns the longer list. If the list has more than
-// manyRanges ranges, a map from the bytes of each range to its index makes a search fast. The
-// parameter `many` is this map; nil = there is none yet. The second result is the map, too.
+// note appends the range `s` to a list, and returns the longer list and a map. A long list, with
+// more than manyRanges ranges, has a map from the bytes of each range to its index, which makes a
+// search fast. The parameter `many` is the map of the list so far; nil = the list has no map yet.
+// The returned map may be nil, too.
 func (e *encoder) note(list []byteRange, many map[string]int, s byteRange) ([]byteRange, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -280,8 +281,8 @@ func (d *decoder) string() string {
 }
 
 // A pool holds strings that occur often, such as names and codes, so that equal strings use memory
-// only once. If two strings belong to the same index of the pool, the newer one replaces the older
-// one.
+// only once. The content of a string determines its index in the pool. A new string replaces the
+// string that has the same index.
 type pool [64]string
 
 // longPooled is the largest length, in bytes, of a string in a pool.

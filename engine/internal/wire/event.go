@@ -45,8 +45,8 @@ const (
 	kindCancelWithCode  // a CancelRequested with a code
 	kindSignalForgets   // a SignalReceived with which the run forgets its oldest id
 	kindGroupStarted    // a Started of a group's run with early signals; it also has a priority and a limit
-	kindChildEnded      // an AttemptOK or AttemptFailed with a field Kept, which the ordinary event follows
-	kindParentWaits     // the parent of a child run waits until another time than before
+	kindChildEnded      // the field Kept of an AttemptOK or AttemptFailed; after it, the event is written in its ordinary form
+	kindParentWaits     // a new time until which the parent of a child run waits
 	kindGroupStartedIDs // a GroupStarted whose signals have ids
 )
 
@@ -207,7 +207,7 @@ func (e *encoder) verb(event machine.Event) error {
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.CompensateRequested:
-		if ev.Parent { // sent because the parent run is being undone: has its own kind in the journal
+		if ev.Parent { // Parent = the verb was sent because the parent run is being undone; such a verb has its own kind
 			e.uint(kindUndoRequested)
 			e.who(ev.By, ev.Reason, ev.Ask)
 			return nil

@@ -49,7 +49,7 @@ func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change))
 	return nil
 }
 
-// record reads a record into t.load, but does not apply it. If the decoder t.d has failed, the
+// record reads a record into t.load, but does not apply it. If the decoder t.d has failed then, the
 // caller must not apply the record.
 func (t *Reader) record(s *machine.State) {
 	d := &t.d

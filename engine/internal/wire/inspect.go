@@ -12,9 +12,9 @@ import (
 // The functions below show in which form a record is written. Only tests of the machine and of
 // the journal use them.
 
-// Same compares the persisted parts of two records. It returns nil if they are equal; otherwise
-// an error that names the first difference. It compares references, and not the values to which
-// they refer, because a record that was read does not have these values.
+// Same compares the persisted parts of two records. It returns nil if they are equal; otherwise an
+// error that names the first difference. Where a value is written as a reference, Same compares the
+// references, and not the values: a record that was read does not have these values.
 func Same(a, b *machine.Record) error {
 	x, y := a.Delta(), b.Delta()
 	var events [2]encoder

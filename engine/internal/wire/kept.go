@@ -6,7 +6,7 @@ import (
 )
 
 // putKept writes what remains of the effects of a child run, if the event says that effects remain.
-// The ordinary event follows.
+// After that, the caller writes the event in its ordinary form.
 func putKept(e *encoder, event machine.Event) {
 	kept := status.Kept(0)
 	switch ev := event.(type) {
@@ -21,7 +21,8 @@ func putKept(e *encoder, event machine.Event) {
 	}
 }
 
-// childEnded reads the end of a child run: what remains of its effects, and then the answer.
+// childEnded reads the end of a child run: first what remains of its effects, and then the answer
+// to the call.
 func childEnded(d *decoder) machine.Event {
 	kept := getKept(d)
 	switch kind := d.uint(); kind {

@@ -57,9 +57,9 @@ func (e *encoder) record(r *machine.Record) error {
 }
 
 // run writes a number and then the values that cannot be computed from the template. The two lowest
-// bits of the number are the template. The bits above them are a set of fields: the fields in which
-// this change differs from the usual change with this template. The number 0 means that the run
-// does not change.
+// bits of the number are the template. The other bits are a set of fields. With a template, these
+// are the fields in which this change differs from the usual change with this template. Without a
+// template, these are all changed fields. The number 0 means that the run does not change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
@@ -219,8 +219,8 @@ type heading struct {
 	output  dsl.Value // output of the attempt; set only if the template is for the end of an attempt
 }
 
-// node reads the beginning of a node's patch. Before the call, *next is the smallest number that
-// the node can have. After the call, *next is the node's number plus 1.
+// node reads the beginning of a node's patch. The caller sets *next to the smallest number that the
+// node can have. The method `node` sets *next to the node's number plus 1.
 func (d *decoder) node(next *int, event machine.Event) heading {
 	var h heading
 	distance := d.uint()
@@ -257,8 +257,8 @@ func (d *decoder) node(next *int, event machine.Event) heading {
 	return h
 }
 
-// nodeNumber returns *next plus the distance: this is the number of a node. Then it sets *next to
-// that number plus 1.
+// nodeNumber returns the number of a node: *next plus the distance. Then it sets *next to this
+// number plus 1.
 func (d *decoder) nodeNumber(next *int, distance uint64) int {
 	i := *next + d.small(int64(distance))
 	if *next = i + 1; *next > model.MaxNodes {

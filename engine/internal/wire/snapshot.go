@@ -10,8 +10,9 @@ import (
 
 // ImageFormat is the number of the present format of an encoded image. An image is the state of a
 // run, as a snapshot holds it. A reader accepts only this number, because the state can always be
-// computed from the journal again. Format 1 had the ids of signals in ascending order; format 2 has
-// them in the order in which the run accepted the signals. Format 3 also has the ids of early signals.
+// computed from the journal again. Format 1 had the ids of signals in ascending order. Format 2 has
+// them in the order in which the run accepted the signals. Format 3 also has the ids of early
+// signals.
 const ImageFormat = 3
 
 // AppendState encodes the image of a state, and appends the bytes to b. The state must not be
@@ -21,10 +22,10 @@ func AppendState(b []byte, s *machine.State) []byte {
 	return appendImage(b, &im)
 }
 
-// SameState reports whether two states have the same content. If a state has several equal values,
-// it also stores to which of these values later records refer. SameState does not compare this
-// choice: the choice may depend on whether an engine has read the run from an image or from the
-// whole journal.
+// SameState reports whether two states have the same content. For a value that occurs several times
+// in a state, the state stores which of these places later records refer to. SameState does not
+// compare this choice, because it may depend on whether an engine has read the run from an image or
+// from the whole journal.
 func SameState(a, b *machine.State) bool {
 	plain := func(s *machine.State) []byte {
 		im := new(machine.Loader).Image(s.Clone())
@@ -47,9 +48,9 @@ func DecodeState(data []byte) (*machine.State, error) {
 
 // appendImage encodes an image, and appends the bytes to b. Equal images have equal bytes. An image
 // uses the same codecs of fields as a record, with two differences. First, a record may refer to a
-// value of the earlier state. For an image there is no earlier state, so a value follows each such
-// reference. Second, a record holds only the new values of a list that grows, but an image holds
-// all values of the list.
+// value that the state had before. For an image there is no state before, so the value itself
+// follows each such reference. Second, if a list grows, a record holds only the new values of the
+// list, but an image holds all values.
 func appendImage(b []byte, im *model.Image) []byte {
 	return putImage(&encoder{b: b, general: true, full: true, at: im.Run.Last}, im)
 }

@@ -339,9 +339,10 @@ var attemptCodec = []codec[model.Attempt]{
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),
 }
 
-// loopGiven is written at the start of the field Loop if the field also holds the arguments that
-// the step gave to a declared action. The number of an iteration follows these arguments. No
-// iteration has this number, so an engine that does not know the arguments refuses the record.
+// loopGiven is written at the start of the field Loop if this field also holds the arguments that
+// the step gave to a declared action. After loopGiven come these arguments, and then the number of
+// the iteration. An older engine, which does not know the arguments, reads loopGiven as the number
+// of an iteration. This number is never valid, so the older engine refuses the record.
 const loopGiven = -1
 
 // putCollected writes the length of the list c, and then only the values that the record added at

@@ -29,8 +29,8 @@ const (
 
 // A templateFields describes a template with sets of fields, as bits. The sets `node` and `attempt`
 // contain the fields that usually change. The sets `follow` and `attemptFollow` contain the fields
-// whose values a reader computes. The template is used only for patches that change all fields in
-// the set `must`. For other patches it would save too little.
+// whose values a reader computes. If a patch does not change all fields in the set `must`, the
+// template is not used, because it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
