@@ -166,7 +166,7 @@ type Variable struct {
 	Name, Description string
 	Where             hcl.Range
 	Deployment        bool               // true = the variable is declared outside of workflows
-	Hidden            bool               // true = the variable holds a value that a group takes from its surroundings
+	Hidden            bool               // true = the variable holds a value that a group takes from outside of the group
 	Type              cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
 	TypeText          string             // name of the type, for messages
 	typed             bool               // true = the variable has a declared type
@@ -224,9 +224,9 @@ type Workflow struct {
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// The next three fields are set only in the workflow of a group.
-	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
+	Outer  *Workflow         // workflow that contains the group; nil = this is not the workflow of a group
 	Holder *Step             // step of Outer that starts the group
-	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
+	taken  map[string]*taken // values that the group takes from outside of the group, by name of the hidden variable
 }
 
 // An Admit is an admit block of a workflow.
@@ -411,7 +411,8 @@ type Child struct {
 	Passed []syntax.Arg
 }
 
-// A taken value is one that a group takes from its surroundings. It becomes a hidden variable.
+// A taken value is a value that a group takes from outside of the group. In the group, a hidden
+// variable holds it.
 type taken struct {
 	at     hcl.Range            // position of the first reference
 	root   string               // first name of the reference, such as "step"

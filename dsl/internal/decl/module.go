@@ -215,10 +215,10 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockRanges appends to the list `out` the positions of all blocks in body, outer blocks
-// before inner blocks, and returns the longer list. With these positions, a message can name
-// the blocks around an error. Messages do not name input and locals blocks, so blockRanges
-// leaves them out.
+// blockRanges appends the positions of the blocks in body to the list `out`, outer blocks before
+// inner blocks, and returns the longer list. With these positions, a message can name the blocks
+// that contain an error. Messages do not name input and locals blocks, so blockRanges leaves these
+// two kinds out.
 func blockRanges(body *hclsyntax.Body, out []report.BlockRange) []report.BlockRange {
 	for _, b := range body.Blocks {
 		label := b.Type

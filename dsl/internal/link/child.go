@@ -71,7 +71,8 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 }
 
 // group links the workflow of a group and returns it in the form of an action. The group can read
-// values of the workflow around it. In the group, these values have the same types.
+// values of the workflow that contains the group. These values have the same types inside and
+// outside of the group.
 func (l childLinker) group(s *decl.Step) *linkedAction {
 	if s.Child.Workflow == nil {
 		return nil

@@ -190,7 +190,7 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	if l.decl.Outer != nil {
-		return // this is a group: it uses the retry block of the workflow around it, which checks the block
+		return // a group uses the retry block of the workflow that contains it; that workflow checks the block
 	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {

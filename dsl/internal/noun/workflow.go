@@ -33,8 +33,8 @@ type Workflow struct {
 	Outputs   []Output
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
 	// NotifyAround is set only for the workflow of a group. It holds the notify blocks of the
-	// outermost workflow around the group, for the states in which a run of the group needs a
-	// person.
+	// outermost workflow that contains the group, for the states in which a run of the group needs
+	// a person.
 	NotifyAround []*Notify
 	Notifies     string // workflow whose states this workflow announces; "" = this workflow announces none
 
