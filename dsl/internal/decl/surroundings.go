@@ -126,9 +126,9 @@ func fieldsOf(t hcl.Traversal, s *Step) map[string]hcl.Range {
 	return nil
 }
 
-// outerVariable returns the variable with the given name that a workflow declares which contains
-// the group w. It returns nil if there is no such variable, or if the group has the variable
-// already.
+// outerVariable looks for a variable with the given name in the workflows that contain the group w,
+// innermost first. It returns nil if no workflow has such a variable, or if the group has the
+// variable already.
 func (w *Workflow) outerVariable(name string) *Variable {
 	if w.Variables[name] != nil {
 		return nil
@@ -141,8 +141,9 @@ func (w *Workflow) outerVariable(name string) *Variable {
 	return nil
 }
 
-// outerLocal returns the workflow that contains the group w and declares a local with the given
-// name. It returns nil if there is no such workflow. A local outside of workflows does not count.
+// outerLocal looks for a local with the given name in the workflows that contain the group w. It
+// returns the workflow that declares the local, or nil if there is none. A local outside of
+// workflows does not count.
 func (w *Workflow) outerLocal(name string) *Workflow {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		if l := outer.Locals[name]; l != nil && !l.File {
@@ -152,8 +153,8 @@ func (w *Workflow) outerLocal(name string) *Workflow {
 	return nil
 }
 
-// outerStep returns the workflow that contains the group w and has a step with the given name. It
-// returns nil if there is no such workflow.
+// outerStep looks for a step with the given name in the workflows that contain the group w. It
+// returns the workflow that has the step, or nil if there is none.
 func (w *Workflow) outerStep(name string) *Workflow {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		if _, ok := outer.Index[name]; ok {
@@ -299,8 +300,8 @@ func (d referenceDecoder) notInGroup(g *Workflow, t *taken) bool {
 }
 
 // eachOfGroup checks the reference each.NAME in a group. The result `ok` is true if a group gives
-// `each` its value here. Then the attribute `key` adds this group to c.GroupKeys. The result
-// `handled` is true if eachOfGroup has reported an error; then `ok` is false.
+// `each` its value here. If NAME is `key`, eachOfGroup also adds this group to c.GroupKeys. The
+// result `handled` is true if `ok` is true, or if eachOfGroup has reported an error.
 func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name string, ns *names, a allow) (ok, handled bool) {
 	holder := ns.of.EachAround()
 	if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {
