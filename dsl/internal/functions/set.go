@@ -17,11 +17,11 @@ var (
 	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
 )
 
-// setFunction returns a function of sets. The function `keep` decides whether the result contains
-// an element. It decides this from two facts about the element: whether the first set has it, and
-// how many of the other sets have it. If `keep` is nil, the result contains the elements that are
-// in all sets. If an argument is not known yet, the returned function calls f, a function of the Go
-// package stdlib.
+// setFunction returns a function of the language for sets. The function `keep` decides for each
+// element whether the result contains it. The parameter `first` of `keep` says whether the first
+// set has the element, and the parameter `others` says how many of the other sets have it. If
+// `keep` is nil, the result contains the elements that are in all sets. If an argument is not known
+// yet, the returned function calls f, a function of the Go package stdlib.
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

@@ -281,9 +281,9 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 }
 
 // orderIntervals makes sure that initial_interval is not longer than max_interval. If it is longer,
-// there are two cases. If only one of the two attributes is in the source, orderIntervals sets the
-// other attribute to the same value. If both are in the source, it returns an error. The map
-// `written` has the names of the attributes that are in the source.
+// orderIntervals changes the attribute that is not in the source: it raises max_interval, or lowers
+// initial_interval. If both attributes are in the source, it returns an error. The map `written`
+// has the names of the attributes that are in the source.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
