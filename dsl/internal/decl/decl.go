@@ -400,7 +400,7 @@ const (
 type Child struct {
 	Library string // name of the library that has the workflow; "" = the module itself has it
 	Name    string // name of the workflow in its module; "" = the attribute `workflow` is invalid
-	Group   bool   // true = the workflow is the inside of a group
+	Group   bool   // true = the workflow consists of the steps in a group block
 	Where   hcl.Range
 	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
 	// reported.

@@ -65,8 +65,9 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 	}
 }
 
-// timetable reads the cron expression and the time zone of a schedule. It checks the zone first,
-// so that an error names the argument that is wrong.
+// timetable reads the cron expression and the time zone of a schedule. It checks the time zone
+// first. So an error of the check that follows can only be about the cron expression, and the
+// message names the right argument.
 func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 	if e := b.Attr("time_zone"); e != nil {
 		text, ok := d.lit.literalText(e, "time_zone")

@@ -167,9 +167,9 @@ type KeptLocal struct {
 	metered.Spent
 }
 
-// chargeLocal adds the cost of the cached local l to the cost of this evaluation. It does the
-// same for the locals that l uses. The cost of each local counts only once in an evaluation.
-// chargeLocal returns an error if the evaluation exceeds a limit.
+// chargeLocal adds the cost of the cached local l, and the costs of the locals that l uses, to the
+// cost of this evaluation. The cost of each local counts only once in an evaluation. chargeLocal
+// returns an error if the evaluation exceeds a limit.
 func (ev *Evaluator) chargeLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
 	if !w.mustCharge(l, k) {
 		return nil

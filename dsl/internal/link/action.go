@@ -75,8 +75,9 @@ func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shap
 	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
 }
 
-// ReplyConverted returns a function that does the same as the result of ReplyFunc, but without
-// the fast evaluator. This function is slower, and its errors say what is wrong with a reply.
+// ReplyConverted returns a function that checks and converts a reply, as the result of ReplyFunc
+// does. But the function of ReplyConverted does not use the fast evaluator, so it is slower. If it
+// returns an error, the error says what is wrong with the reply.
 func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {
@@ -102,7 +103,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 }
 
 // narrow converts the reply v to ty, the type in output_type. It returns an error if v does not fit
-// ty, or if an attribute is null that does not have optional() in output_type.
+// ty. It also returns an error if an attribute of v is null, but is not declared with optional() in
+// output_type.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {

@@ -192,9 +192,9 @@ func gather(e *eval.Expr, list *[]*eval.Local) {
 	}
 }
 
-// Rebind gives the values of a run's variables to the variables of another workflow. A variable
-// that the other workflow does not declare is left out. A variable without a value gets its
-// default. Rebind reports the same errors as Workflow.Bind.
+// Rebind gives the values of a run's variables, which are in the parameter `vars`, to the variables
+// of the workflow w. It leaves out a variable that w does not declare. A variable of w that is not
+// in `vars` gets its default. Rebind reports the same errors as Workflow.Bind.
 func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(vars.JSON(), &raw); err != nil {

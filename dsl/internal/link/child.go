@@ -322,9 +322,9 @@ func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 	return v.Convert(x)
 }
 
-// given returns the values of all variables as one object, like the method `values`. The map `vals`
-// holds the given values. A variable that is not in `vals` has its default. The method returns an
-// error if a variable has no value, or if a validation fails.
+// given returns the values of all variables as one object. The map `vals` holds the given values. A
+// variable that is not in `vals` has its default. The method `given` returns an error if a variable
+// has no value, or if a validation fails.
 func (b *bind) given(vals map[string]cty.Value) (value.Value, error) {
 	all := make(map[string]cty.Value, len(b.decls))
 	for name, v := range b.decls {

@@ -133,7 +133,7 @@ func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, 
 // definition. The input of the step gives values to the variables of this workflow.
 type Child struct {
 	Workflow *Workflow // workflow of the child run; never nil
-	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
+	Group    bool      // true = the workflow consists of the steps in a group block; the step with this Child is the group
 }
 
 // ChildAgent returns the constant ChildAgent: the name of the agent in calls that start and undo
@@ -413,8 +413,8 @@ type Action struct {
 	// Output checks a reply against the schema and against output_type. It converts the reply and
 	// marks the sensitive parts. For a declared action, Output also computes the declared output.
 	// If a fail_when block of the declared action is true for the reply, Output returns a *Refused,
-	// whose method Failure returns the error code. With any other error of Output, the call fails
-	// with the code bad_reply. Output is never nil.
+	// whose method Failure returns the error code. With any other error of Output, the outcome of
+	// the call is unknown, and the error code is bad_reply. Output is never nil.
 	Output func(json []byte) (value.Value, error)
 	// Stated checks and converts an output that a person states, as Output does for a reply. Only a
 	// declared action needs Stated, because only the output of a declared action differs from the

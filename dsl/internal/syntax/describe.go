@@ -16,8 +16,8 @@ type BlockSchema struct {
 	Free       bool              `json:"free_attributes"` // true = the attributes may have any name
 	Attributes []AttributeSchema `json:"attributes"`
 	Blocks     []BlockSchema     `json:"blocks"` // inner blocks
-	// true = the block is inside of a block of the same kind, such as a group in a group. The inner
-	// blocks are the same as those of the outer block, so Blocks is empty.
+	// true = the block is inside of a block of the same kind, such as a group in a group. Then
+	// Blocks is empty, because the outer block has the same inner blocks in its own field Blocks.
 	Nested bool `json:"nested,omitempty"`
 }
 
