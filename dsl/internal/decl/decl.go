@@ -165,18 +165,19 @@ type Library struct {
 type Variable struct {
 	Name, Description string
 	Where             hcl.Range
-	Deployment        bool               // true = the variable is declared outside of workflows
-	Hidden            bool               // true = the variable holds a value that a group takes from outside of the group
-	Type              cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
-	TypeText          string             // name of the type, for messages
-	typed             bool               // true = the variable has a declared type
-	kind              valueKind          // kind of the default; only for a variable without a declared type
-	element           cty.Type           // type of the elements if the field `kind` is kindList
-	defaults          *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
-	Default           cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
-	Sensitive         bool
-	Nullable          bool
-	Validations       []*Condition
+	Deployment        bool // true = the variable is declared outside of workflows
+	// true = the variable holds a value that a group takes from outside of the group
+	Hidden      bool
+	Type        cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
+	TypeText    string             // name of the type, for messages
+	typed       bool               // true = the variable has a declared type
+	kind        valueKind          // kind of the default; only for a variable without a declared type
+	element     cty.Type           // type of the elements if the field `kind` is kindList
+	defaults    *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
+	Default     cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
+	Sensitive   bool
+	Nullable    bool
+	Validations []*Condition
 }
 
 func (v *Variable) hasDefault() bool { return v.Default != cty.NilVal }
@@ -224,9 +225,10 @@ type Workflow struct {
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// The next three fields are set only in the workflow of a group.
-	Outer  *Workflow         // workflow that contains the group; nil = this is not the workflow of a group
-	Holder *Step             // step of Outer that starts the group
-	taken  map[string]*taken // values that the group takes from outside of the group, by name of the hidden variable
+	Outer  *Workflow // workflow that contains the group; nil = this is not the workflow of a group
+	Holder *Step     // step of Outer that starts the group
+	// values that the group takes from outside of the group, by name of the hidden variable
+	taken map[string]*taken
 }
 
 // An Admit is an admit block of a workflow.

@@ -151,7 +151,7 @@ var deepMergeFunc = function.New(&function.Spec{
 			switch {
 			case !a.IsWhollyKnown():
 				return cty.DynamicVal, nil
-			case a.IsNull(): // null counts as an empty object; for example, an optional attribute that is missing
+			case a.IsNull(): // null counts as an empty object; it may be an optional attribute that is missing
 			case !named(a):
 				return cty.NilVal, function.NewArgErrorf(i, "an object or a map is required, this is %s", a.Type().FriendlyName())
 			default:

@@ -191,7 +191,9 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	if l.decl.Outer != nil {
-		return // a group uses the retry block of the workflow that contains it; that workflow checks the block
+		// A group uses the retry block of the workflow that contains the group. That workflow
+		// checks the block.
+		return
 	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {

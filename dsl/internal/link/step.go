@@ -44,7 +44,9 @@ func (l stepLinker) limits() {
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if l.decl.Outer != nil {
-			break // a group uses the retry block of the workflow that contains it; that workflow checks the block
+			// A group uses the retry block of the workflow that contains the group. That workflow
+			// checks the block.
+			break
 		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)

@@ -133,7 +133,9 @@ func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, 
 // definition. The input of the step gives values to the variables of this workflow.
 type Child struct {
 	Workflow *Workflow // workflow of the child run; never nil
-	Group    bool      // true = the workflow consists of the steps in a group block; the step with this Child is the group
+	// true = the workflow consists of the steps in a group block, and the step with this Child is
+	// the step that starts the group
+	Group bool
 }
 
 // ChildAgent returns the constant ChildAgent: the name of the agent in calls that start and undo

@@ -83,7 +83,7 @@ func constant(e hclsyntax.Expression) (any, cty.Type) {
 	default:
 		return nil, cty.NilType
 	}
-	v, diags := e.Value(nil) // nil = there are no variables and functions, so only a constant has a value
+	v, diags := e.Value(nil) // nil: no variables and functions, so only a constant has a value
 	if diags.HasErrors() || v.IsNull() || !v.IsKnown() {
 		return nil, cty.NilType
 	}
