@@ -377,8 +377,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps puts
-// steps that do not depend on each other in the order in which the file declares them.
+// intHeap is a heap. The method `pop` returns the smallest number first. So if two steps do not
+// depend on each other, sortSteps puts them in the order in which the file declares them.
 type intHeap []int
 
 func (h *intHeap) push(x int) {

@@ -145,8 +145,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// buildAll adds the declarations to the main module m, and reads the libraries of m. The parameter
-// `below` supplies the files of these libraries.
+// buildAll parses the files of the main module m and adds their declarations to m. It also reads
+// the libraries of m. The parameter `below` supplies the files of these libraries.
 func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySource, engineVersion string) {
 	m.chain = []string{path.Clean(m.File)}
 	libs := &libraries{source: below, read: map[string]*Module{}}
@@ -180,8 +180,8 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	// If a file is broken, its declarations are missing here. References to them would be reported
-	// as unknown, so no references are checked then.
+	// If a file is broken, its declarations are missing here. A reference to a missing declaration
+	// would be reported as unknown. So in this case, no references are checked.
 	if !broken {
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 		sourceDecoder{d}.agree()

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// A readRecorder makes the calls of file(), env() and similar functions that a definition contains.
-// It makes them while the definition is loaded, and keeps their results in Module.Reads.
+// A readRecorder evaluates the calls of file(), env() and similar functions in a definition. It
+// does this while the definition is loaded, and keeps the results in Module.Reads.
 type readRecorder struct{ *decoder }
 
 // recordReads evaluates each call of file(), env() and similar functions in a block and in its

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The operations on sets. The time of these operations is proportional to the number of elements.
-// The time of the operations in the library cty grows with the square of this number.
+// The set functions of the language. Their running time is proportional to the number of elements.
+// The same functions in the library cty need a time that grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
 	// The second argument is nil: the result has the elements that are in all sets.

@@ -261,9 +261,9 @@ func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others
 	return a
 }
 
-// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
-// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
-// or has an error.
+// quietly evaluates an expression for the checks before a run, and returns its value. It does not
+// report the errors in the expression, because they are reported later, when the step is linked. It
+// returns an unknown value if e is nil or has an error.
 func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	if e == nil || e.Bad || e.Compiled == nil {
 		return cty.DynamicVal
