@@ -94,8 +94,8 @@ func (m *Meter) Take(cost, memory int64) bool {
 	return m.Over == nil
 }
 
-// check panics with m.Over if the meter has exceeded a limit before. The meter has panicked then,
-// too. But the library go-cty may have recovered from that panic, so a second panic is necessary.
+// check panics with m.Over if the meter has exceeded a limit. It is necessary even if pay has
+// panicked with m.Over before, because the library go-cty may have recovered from that panic.
 func (m *Meter) check() {
 	if m != nil && m.Over != nil {
 		panic(m.Over)
