@@ -210,8 +210,8 @@ func Decode(data []byte) (*Definition, error) {
 }
 
 // link parses and links the stored definition again. If the parameter `older` is true, link does
-// not apply the rules that may be newer than the definition. A run keeps its definition to its end,
-// so Decode must accept a definition that newer rules refuse.
+// not apply rules that may be newer than the definition. This is necessary, because a run keeps its
+// definition to its end: Decode must accept a definition that newer rules refuse.
 func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	main, agents, err := s.parts()
 	if err != nil {
@@ -222,8 +222,8 @@ func (s *stored) link(older bool) (*Definition, diag.Diagnostics, error) {
 	return def, append(diags, more...), nil
 }
 
-// parts returns the stored files of the module and its libraries, and the agents. The error wraps
-// ErrCorrupt if a content is missing, or if a schema cannot be parsed.
+// parts returns the agents, and the stored files of the module and its libraries. The error wraps
+// ErrCorrupt if the content of a file is missing, or if a schema cannot be parsed.
 func (s *stored) parts() (main decl.Stored, agents map[string]AgentBinary, err error) {
 	if main, err = s.module(s.Manifest.manifestModule); err != nil {
 		return decl.Stored{}, nil, err

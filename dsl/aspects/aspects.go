@@ -17,10 +17,11 @@ const (
 	Undo   = noun.AspectUndo
 )
 
-// Rebind gives the values of a run's variables to the variables of another workflow, for a run that
-// is moved to another definition. A variable that the other workflow does not declare is left out.
-// A variable without a value gets its default. Rebind reports an error if such a variable has no
-// default, or if a value does not fit its variable.
+// Rebind gives values to the variables of the workflow w, for a run that is moved to a definition
+// with this workflow. The parameter `vars` holds the values of the run's variables. Rebind leaves
+// out a variable that w does not declare. A variable of w that is not in `vars` gets its default.
+// Rebind reports an error if such a variable has no default, or if a value does not fit its
+// variable.
 func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
 	return link.Rebind(w, vars)
 }

@@ -9,11 +9,13 @@ import (
 )
 
 // Nearest returns the candidate that is most similar to the parameter `name`. A candidate is
-// similar if at most three changes of one character turn it into the name. If the name has less
-// than four characters, the number of changes must be smaller than the number of characters. If no
-// candidate is similar and the name has at least three characters, Nearest returns a candidate that
-// begins with the name, or that ends in "_" and the name. If there is no such candidate, Nearest
-// returns "". It never returns a candidate that equals the name.
+// similar if at most three changes of one character turn the candidate into `name`. For a `name`
+// with less than four characters, the number of changes must also be smaller than the number of
+// characters.
+//
+// If no candidate is similar, Nearest returns a candidate that begins with `name`, or that ends in
+// "_" and `name`. It does so only if `name` has at least three characters. If there is no such
+// candidate, Nearest returns "". It never returns a candidate that equals `name`.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
@@ -36,8 +38,8 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// Choices returns the same as DidYouMean. But where DidYouMean returns "", Choices returns a
-// sentence with all candidates, sorted. If there are no candidates, it returns "".
+// Choices returns the same sentence as DidYouMean. If DidYouMean returns "", Choices returns a
+// sentence with all candidates, sorted. Choices returns "" only if there are no candidates.
 func Choices(name string, candidates []string) string {
 	if s := DidYouMean(name, candidates); s != "" || len(candidates) == 0 {
 		return s

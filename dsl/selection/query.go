@@ -104,8 +104,9 @@ func (p *parser) plain(c byte) error {
 	return nil
 }
 
-// escapes reports whether a backslash escapes the next character in the quote that begins at p.pos.
-// This is so if the quote follows the letter E, and this letter is a word of its own.
+// escapes reports whether a backslash escapes the next character in the quoted text that begins at
+// p.pos. A backslash does so only if the letter E is directly before the quote, and is not the end
+// of a longer word.
 func (p *parser) escapes() bool {
 	if p.pos == 0 || p.text[p.pos-1] != 'e' && p.text[p.pos-1] != 'E' {
 		return false

@@ -88,8 +88,9 @@ func (a *List) Eval(s *eval.Scope) (value.Value, error) { return a.Build(s, fals
 
 // Build evaluates all arguments and returns one object. If the parameter `skipSelf` is true, Build
 // does not evaluate an argument that depends on self.output. Such an argument gets its default. If
-// it has no default, Build leaves it out. If one argument cannot be evaluated and another cannot be
-// encoded, Build returns the error of the evaluation.
+// the argument has no default, Build leaves it out. Build may find two errors: one argument cannot
+// be evaluated, and a different argument cannot be encoded. Then it returns the error of the
+// evaluation.
 func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil

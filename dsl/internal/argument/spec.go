@@ -192,7 +192,7 @@ func isSecret(marks cty.ValueMarks) bool {
 	return false
 }
 
-// mark returns the default v; if the field is sensitive, the returned value is marked as sensitive.
+// mark returns the value v. If the field is sensitive, the result is marked as sensitive.
 func (s *Spec) mark(v cty.Value) cty.Value {
 	if s.Field.Sensitive {
 		return v.Mark(value.SensitiveMark{})

@@ -23,8 +23,8 @@ const maxAgents = 10_000
 type childDecoder struct{ *decoder }
 
 // resolve finds the workflow of each step with a child run. It reports workflows that start each
-// other in a cycle, and child runs that are nested too deep. It makes a step a pivot if the
-// workflow of the step's child has a pivot, unless the step has a compensate block.
+// other in a cycle, and child runs that are nested too deep. A step without a compensate block
+// becomes a pivot if the workflow of the step's child has a pivot.
 func (d childDecoder) resolve() {
 	own := workflowsOf(d.m)
 	for _, w := range d.m.Workflows {
@@ -35,9 +35,9 @@ func (d childDecoder) resolve() {
 	}
 }
 
-// findAll finds the workflows of all child runs of w, and of the groups in w. If w is the
-// workflow of a group, findAll also reports each step and local of w that has the name of a step
-// or local around the group.
+// findAll finds the workflows of all child runs of w, and of the groups in w. If w is the workflow
+// of a group, findAll also reports a step or local of w whose name is already used outside of the
+// group: by a step or local of a workflow that contains the group.
 func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	if w.Outer != nil {
 		groupDecoder(d).shadows(w)
@@ -158,9 +158,9 @@ func (w *Workflow) agents() []string {
 }
 
 // visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle, and
-// a child run that is nested too deep. It makes a step a pivot if the workflow of the step's child
-// has a pivot, unless the step has a compensate block. The parameter `chain` holds the workflows
-// that lead to w: each workflow in the list starts the next one, and the last workflow starts w.
+// a child run that is nested too deep. A step without a compensate block becomes a pivot if the
+// workflow of the step's child has a pivot. The parameter `chain` holds the workflows that lead to
+// w: each workflow in the list starts the next one, and the last workflow starts w.
 func (d childDecoder) visit(w *Workflow, chain []*Workflow) {
 	if w.visited {
 		return

@@ -165,18 +165,19 @@ type Library struct {
 type Variable struct {
 	Name, Description string
 	Where             hcl.Range
-	Deployment        bool               // true = the variable is declared outside of workflows
-	Hidden            bool               // true = the variable holds a value that a group takes from its surroundings
-	Type              cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
-	TypeText          string             // name of the type, for messages
-	typed             bool               // true = the variable has a declared type
-	kind              valueKind          // kind of the default; only for a variable without a declared type
-	element           cty.Type           // type of the elements if the field `kind` is kindList
-	defaults          *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
-	Default           cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
-	Sensitive         bool
-	Nullable          bool
-	Validations       []*Condition
+	Deployment        bool // true = the variable is declared outside of workflows
+	// true = the variable holds a value that a group takes from outside of the group
+	Hidden      bool
+	Type        cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
+	TypeText    string             // name of the type, for messages
+	typed       bool               // true = the variable has a declared type
+	kind        valueKind          // kind of the default; only for a variable without a declared type
+	element     cty.Type           // type of the elements if the field `kind` is kindList
+	defaults    *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
+	Default     cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
+	Sensitive   bool
+	Nullable    bool
+	Validations []*Condition
 }
 
 func (v *Variable) hasDefault() bool { return v.Default != cty.NilVal }
@@ -224,9 +225,10 @@ type Workflow struct {
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// The next three fields are set only in the workflow of a group.
-	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
-	Holder *Step             // step of Outer that starts the group
-	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
+	Outer  *Workflow // workflow that contains the group; nil = this is not the workflow of a group
+	Holder *Step     // step of Outer that starts the group
+	// values that the group takes from outside of the group, by name of the hidden variable
+	taken map[string]*taken
 }
 
 // An Admit is an admit block of a workflow.
@@ -400,7 +402,7 @@ const (
 type Child struct {
 	Library string // name of the library that has the workflow; "" = the module itself has it
 	Name    string // name of the workflow in its module; "" = the attribute `workflow` is invalid
-	Group   bool   // true = the workflow is the inside of a group
+	Group   bool   // true = the workflow consists of the steps in a group block
 	Where   hcl.Range
 	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
 	// reported.
@@ -411,7 +413,8 @@ type Child struct {
 	Passed []syntax.Arg
 }
 
-// A taken value is one that a group takes from its surroundings. It becomes a hidden variable.
+// A taken value is a value that a group takes from outside of the group. In the group, a hidden
+// variable holds it.
 type taken struct {
 	at     hcl.Range            // position of the first reference
 	root   string               // first name of the reference, such as "step"

@@ -14,7 +14,7 @@ import (
 const (
 	maxVisits   = 100_000 // largest number of directory entries that are compared with the pattern
 	maxMatches  = 10_000  // largest number of files that match
-	maxVariants = 100     // largest number of patterns without braces that one pattern may become
+	maxVariants = 100     // largest number of patterns without braces that braces() may make from one pattern
 )
 
 // matchFiles returns the files below a directory that match a pattern, sorted, as paths

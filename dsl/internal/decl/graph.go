@@ -143,9 +143,9 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	}
 }
 
-// resolveConcurrency compiles the expressions of a concurrency block. The block of a group is
-// evaluated when the group starts. So it may also use each.* of the group and the steps around the
-// group, but not the steps of the group.
+// resolveConcurrency compiles the expressions of a concurrency block. The concurrency block of a
+// group is evaluated when the group starts. So its expressions may also use each.* of the group,
+// and the steps outside of the group. They may not use the steps inside of the group.
 func (d graphDecoder) resolveConcurrency(w *Workflow, ns *names) {
 	a := allowVar | allowLocal
 	if w.Outer != nil {
@@ -257,9 +257,9 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
-// resolveGroup resolves the references in the workflow of a group. This finds the values that
-// the group takes from its surroundings. Then resolveGroup sets s.Child.Passed to these
-// values. It does nothing if s starts no group.
+// resolveGroup resolves the references in the workflow of a group. In this way it finds the values
+// that the group takes from outside of the group. Then it sets s.Child.Passed to these values and
+// the variables of the module. If s starts no group, resolveGroup does nothing.
 func (d graphDecoder) resolveGroup(s *Step) {
 	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
 		return
@@ -318,9 +318,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 }
 
 // dependsAround handles a name in depends_on of a step in the group w. It looks for a step with
-// this name in the workflows around w. The workflow that has this step also has a group, which is w
-// or contains w. dependsAround makes this group wait for the step. It returns false if no workflow
-// around w has such a step.
+// this name in the workflow that contains w, then in the workflow that contains that one, and so
+// on. The workflow that has the step also has a group, which is w or contains w. dependsAround
+// makes this group wait for the step. If the name is the name of this group itself, it reports an
+// error. It returns false if no workflow has such a step.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false
@@ -376,8 +377,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps puts
-// steps that do not depend on each other in the order in which the file declares them.
+// intHeap is a heap. The method `pop` returns the smallest number first. So if two steps do not
+// depend on each other, sortSteps puts them in the order in which the file declares them.
 type intHeap []int
 
 func (h *intHeap) push(x int) {
@@ -412,8 +413,9 @@ func (h *intHeap) pop() int {
 }
 
 // reportCycle reports one cycle of steps. It begins at a step that sortSteps could not order, and
-// follows the dependencies until it comes to a step for the second time. The element `open[i]` is
-// the number of dependencies of step i that sortSteps could not order.
+// follows the dependencies until it comes to a step for the second time. The list `open` has a
+// number for each step i: open[i] is how many dependencies of step i are among the steps that
+// sortSteps could not order.
 func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 	cur := 0
 	for i, n := range open {
@@ -443,7 +445,8 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 	}
 	var text []string
-	// In the list `path`, each step waits for the next one. The text has the reverse order.
+	// In the list `path`, each step waits for the next step of the list. The message shows the list
+	// in reverse order.
 	for i := len(path) - 1; i >= 0; i-- {
 		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
@@ -457,9 +460,9 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		strings.Join(text, " → "), strings.Join(why, ", "))
 }
 
-// pivotEdges makes the pivot wait for every step that does not wait for the pivot. So no other
-// step runs at the same time as the pivot. It reports an error if w has more than one pivot.
-// The parameter `sorted` is false if the steps have a cycle; then pivotEdges adds no dependencies.
+// pivotEdges makes the pivot wait for every step that does not wait for the pivot. So no step runs
+// at the same time as the pivot. pivotEdges reports an error if w has more than one pivot. The
+// parameter `sorted` is false if the steps have a cycle; then pivotEdges adds no dependencies.
 func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	pivot := -1
 	for i, s := range w.Steps {
@@ -479,8 +482,8 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	// A new dependency of the pivot also makes the pivot wait for the upstream steps of that
-	// dependency. So the loop begins with the last step, and needs few new dependencies.
+	// If the pivot gets a dependency on a step, the pivot also waits for all steps for which this
+	// step waits. So the loop begins with the last step: then few new dependencies are enough.
 	for k := len(w.Order) - 1; k >= 0; k-- {
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
@@ -528,9 +531,9 @@ func (w *Workflow) upstream(i int) map[int]bool {
 }
 
 // maybeUpstream reports whether the parameter `up` may lack steps for which step s waits. The
-// parameter `up` is the result of the method `upstream` for s. If the steps of w have a cycle,
-// pivotEdges adds no dependencies to the pivot. Then `up` may lack steps if s is the pivot or waits
-// for the pivot.
+// parameter `up` is the result of the method `upstream` for s. It may lack steps only if the steps
+// of w have a cycle, because then pivotEdges has added no dependencies to the pivot. In this case,
+// maybeUpstream returns true if s is the pivot or waits for the pivot.
 func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 	if w.Order != nil {
 		return false

@@ -8,9 +8,9 @@ import (
 )
 
 // A group block becomes two things: a step that starts a child run, and the workflow of this child
-// run. The steps in the block are the steps of this workflow. The steps may refer to values around
-// the group. For each such value the workflow gets a hidden variable, and the step of the group
-// passes the value to the child run.
+// run. The steps in the block are the steps of this workflow. These steps may refer to values that
+// are declared outside of the group. For each such value the workflow gets a hidden variable, and
+// the step that starts the group passes the value to the child run.
 
 // A groupDecoder reads group blocks.
 type groupDecoder struct{ *decoder }
@@ -23,8 +23,9 @@ func (d groupDecoder) reserved(b *syntax.Block) {
 	}
 }
 
-// shadows reports steps and locals of a group that have the name of a step or a local around
-// the group. A reference to such a name could mean the outer or the inner step or local.
+// shadows reports a step or local of a group if a step or local outside of the group, in a workflow
+// that contains the group, has the same name. A reference to this name could mean the one inside of
+// the group or the one outside of it.
 func (d groupDecoder) shadows(w *Workflow) {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		for _, s := range w.Steps {
@@ -41,10 +42,10 @@ func (d groupDecoder) shadows(w *Workflow) {
 	}
 }
 
-// settings gives a group two settings of the workflow around the group: the defaults in the retry
-// block, and the deadline of the compensation. If such a setting has references, the step of the
-// group evaluates the setting, and passes the value to the group like any other value from the
-// surroundings.
+// settings gives a group two settings of the workflow that contains the group: the defaults in the
+// retry block, and the deadline of the compensation. If such a setting has references, the step
+// that starts the group evaluates the setting, and passes the value to the group, as it does for
+// any value that the group takes from outside.
 func (d groupDecoder) settings(w *Workflow) {
 	pass := func(name string, e *eval.Expr) *eval.Expr {
 		if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Constant != nil {

@@ -16,9 +16,9 @@ func (v *Variable) open() bool {
 }
 
 // infer sets the type of a variable without a declared type to the type of its default. If the
-// default is a list or an object, infer sets only the kind: the variable then accepts any
-// list, or any object. If the default is a list whose elements all have the same primitive
-// type, the elements of every value must have this type, too.
+// default is a list or an object, infer sets only the kind: the variable then accepts any list, or
+// any object. There is one more rule for a list whose elements all have the same primitive type. If
+// the default is such a list, the elements of every value of the variable must have this type, too.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return
@@ -35,7 +35,7 @@ func (v *Variable) infer() {
 }
 
 // commonPrimitive returns the primitive type that all elements have. It returns
-// cty.DynamicPseudoType if the elements have different types, or a type that is not primitive.
+// cty.DynamicPseudoType if there are no elements, or if their types differ or are not primitive.
 func commonPrimitive(elements []cty.Type) cty.Type {
 	if len(elements) == 0 || !elements[0].IsPrimitiveType() {
 		return cty.DynamicPseudoType

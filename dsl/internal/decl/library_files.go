@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// libraries holds the libraries of a module, and the libraries of these libraries. All of
-// these modules share one value of this type while they are read.
+// libraries holds the libraries of a main module, and the libraries of these libraries. While these
+// modules are read, all of them share one value of this type.
 type libraries struct {
 	source librarySource
 	build  func(lib *Module, source readSource) // parses the files of lib and adds their declarations to lib

@@ -145,8 +145,8 @@ func readFile(r *report.Reporter, fsys fs.FS, name string) ([]byte, bool) {
 	return src, err == nil
 }
 
-// buildAll adds the declarations to the main module m, and reads the libraries of m. The parameter
-// `below` supplies the files of these libraries.
+// buildAll parses the files of the main module m and adds their declarations to m. It also reads
+// the libraries of m. The parameter `below` supplies the files of these libraries.
 func (m *Module) buildAll(r *report.Reporter, source readSource, below librarySource, engineVersion string) {
 	m.chain = []string{path.Clean(m.File)}
 	libs := &libraries{source: below, read: map[string]*Module{}}
@@ -180,8 +180,8 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	// If a file is broken, its declarations are missing here. References to them would be reported
-	// as unknown, so no references are checked then.
+	// If a file is broken, its declarations are missing here. A reference to a missing declaration
+	// would be reported as unknown. So in this case, no references are checked.
 	if !broken {
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 		sourceDecoder{d}.agree()
@@ -215,10 +215,10 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockRanges appends to the list `out` the positions of all blocks in body, outer blocks
-// before inner blocks, and returns the longer list. With these positions, a message can name
-// the blocks around an error. Messages do not name input and locals blocks, so blockRanges
-// leaves them out.
+// blockRanges appends the positions of the blocks in body to the list `out`, outer blocks before
+// inner blocks, and returns the longer list. With these positions, a message can name the blocks
+// that contain an error. Messages do not name input and locals blocks, so blockRanges leaves these
+// two kinds out.
 func blockRanges(body *hclsyntax.Body, out []report.BlockRange) []report.BlockRange {
 	for _, b := range body.Blocks {
 		label := b.Type

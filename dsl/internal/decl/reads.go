@@ -88,9 +88,10 @@ type liveSource struct {
 	use   *readUse
 }
 
-// These constants limit what file() and similar functions read for one module, because the engine
-// stores all of it in the definition. The first is the number of reads: a second read of the same
-// file does not count. The second is the size of all files together, in bytes.
+// Limits of what file() and similar functions read for one module. They are needed because the
+// engine stores everything that was read in the definition. maxReads is the largest number of
+// reads; a second read of the same file does not count. maxReadBytes is the largest size of all
+// files together, in bytes.
 const (
 	maxReads     = 10_000
 	maxReadBytes = 16 << 20

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/secret"
 )
 
-// A readRecorder makes the calls of file(), env() and similar functions that a definition contains.
-// It makes them while the definition is loaded, and keeps their results in Module.Reads.
+// A readRecorder evaluates the calls of file(), env() and similar functions in a definition. It
+// does this while the definition is loaded, and keeps the results in Module.Reads.
 type readRecorder struct{ *decoder }
 
 // recordReads evaluates each call of file(), env() and similar functions in a block and in its
@@ -33,8 +33,9 @@ func (d readRecorder) recordReads(b *syntax.Block) {
 	}
 }
 
-// recordExpr does for one expression what recordReads does for a block. It also checks the
-// templates in calls of templatefile() and templatestring(), if their texts are known before a run.
+// recordExpr evaluates each call of file(), env() and similar functions in one expression, and adds
+// the results to Module.Reads. It also checks the templates in calls of templatefile() and
+// templatestring(), if the texts of these templates are known before a run.
 func (d readRecorder) recordExpr(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, sorted.Keys(functions.Literal)...) {
 		args, ok := literalArguments(call)

@@ -71,8 +71,8 @@ type names struct {
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
 	inNotify  bool           // true = the expressions are inside of a notify block
-	// true = the expression is a line of the console. A group takes no more values from its
-	// surroundings for such an expression.
+	// true = the expression is a line of the console. Such an expression can use only those values
+	// from outside of a group that the group has taken already.
 	inLine bool
 }
 
@@ -209,9 +209,10 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 	return false
 }
 
-// inEvent checks a reference in an on_event or reset_on block. The parameter `root` is
-// the first name of the reference. No run exists yet, so inEvent reports an error and returns false
-// for a name such as `step` or `run`. It does the same for `each` if the parameter `a` forbids it.
+// inEvent checks a reference in an on_event or reset_on block. The parameter `root` is the first
+// name of the reference. No run exists yet, so inEvent reports an error and returns false for a
+// name such as `step` or `run`. It also reports an error and returns false for the name `each`,
+// unless the parameter `a` contains allowEach.
 func (d referenceDecoder) inEvent(root string, at hcl.Range, a allow) bool {
 	switch {
 	case root == "each" && a&allowEach == 0:
@@ -370,7 +371,8 @@ func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 // These operators take lists, and such a step is a map. stepStars returns false after an error.
 func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	if d.m.Older {
-		// A stored definition stays valid. It may have such an expression inside of try() or can().
+		// No error: a stored definition stays valid. In it, try() or can() may contain such an
+		// operator.
 		return true
 	}
 	ok := true
@@ -447,7 +449,8 @@ func fieldsHere(root string, ns *names, a allow) []string {
 	if root == "self" && ns.onlySelf != "" {
 		return []string{ns.onlySelf}
 	}
-	// An attribute without an entry in `needs` can be used if this kind of reference is allowed.
+	// An attribute of `self` without an entry in `needs` requires allowSelf. An attribute of
+	// another root without an entry requires nothing.
 	usual := map[string]allow{"self": allowSelf}[root]
 	needs := map[string]allow{
 		"self.previous": allowPrevious, "self.collected": allowCollected, "self.error": allowError,

@@ -65,8 +65,9 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 	}
 }
 
-// timetable reads the cron expression and the time zone of a schedule. It checks the zone first,
-// so that an error names the argument that is wrong.
+// timetable reads the cron expression and the time zone of a schedule. It checks the time zone
+// first. So an error of the check that follows can only be about the cron expression, and the
+// message names the right argument.
 func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 	if e := b.Attr("time_zone"); e != nil {
 		text, ok := d.lit.literalText(e, "time_zone")
@@ -252,14 +253,14 @@ const rowName = "row"
 // A selectDecoder reads the select block of a schedule or of an on_event block.
 type selectDecoder struct {
 	scheduleDecoder
-	source string // name of the block around the select block, for messages
-	event  bool   // true = the block around the select block is an on_event block
+	source string // name of the block that contains the select block, for messages
+	event  bool   // true = an on_event block contains the select block
 }
 
-// read reads a select block. The parameter `variables` is the argument `variables` of the
-// block around it; nil = the block around it does not have this argument. The result `given`
-// has the names of the variables to which a row gives values. If the argument `variables` has
-// errors, read reports them, and the result `broken` is true.
+// read reads a select block. The parameter `variables` is the argument `variables` of the schedule
+// or on_event block that contains the select block; nil = that block does not have this argument.
+// The result `given` has the names of the variables to which a row gives values. If the argument
+// `variables` has errors, read reports them, and the result `broken` is true.
 func (d selectDecoder) read(b *syntax.Block, variables *eval.Expr) (n *noun.Selection, given []string, broken bool) {
 	n = &noun.Selection{Selection: selection.Selection{
 		PageSize: selection.DefaultPageSize, Parallel: 1, MaxKeys: selection.DefaultMaxKeys, Args: map[string]*string{},
@@ -508,8 +509,9 @@ func (x *rowExpr) keep(row []byte) (bool, error) {
 	return v.True(), nil
 }
 
-// variables reads the argument `variables` next to a select block. Its results mean the same
-// as the results `given` and `broken` of read.
+// variables reads the argument `variables` next to a select block. The result `given` has the names
+// of the variables to which a row gives values. If the argument has errors, the result `broken` is
+// true.
 func (d selectDecoder) variables(n *noun.Selection, e *eval.Expr, cols map[string]bool) (given []string, broken bool) {
 	x := d.rowExpr(e, cols)
 	if x == nil {

@@ -5,15 +5,16 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// A star is an operator [*] or .* directly after a reference step.NAME. After the check of a
-// reference to a group, the reference to the group has this form, too (see refStep).
+// A star is an operator [*] or .* directly after a reference step.NAME. It may also be after a
+// reference to a group: refStep has already changed the first word of such a reference to `step`.
 type star struct {
 	step  string // name of the step or group
 	rest  string // attributes after the operator, such as .output.id; if there are none, ".output.NAME"
 	where hcl.Range
 }
 
-// stars returns the operators [*] and .* that stand directly after a step in an expression.
+// stars returns each operator [*] and .* that directly follows a reference step.NAME in an
+// expression.
 func stars(e hclsyntax.Expression) (out []star) {
 	// VisitAll returns only the diagnostics of the callback, and the callback returns none.
 	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {

@@ -15,9 +15,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take adds the value t to the values that the group w takes from its surroundings. The parameter
-// `name` is the name of the hidden variable that holds the value. If w takes the value already, the
-// method only adds the used attributes in t.fields to those of the earlier references.
+// take adds the value t to the values that the group w takes from outside of the group. The
+// parameter `name` is the name of the hidden variable that holds the value. If w already takes this
+// value, the method adds only the attributes in t.fields to the attributes that earlier references
+// use.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {
@@ -37,7 +38,7 @@ func (w *Workflow) take(name string, t *taken) {
 }
 
 // passed returns the values that the step of a group passes to the group: the variables of the
-// module, and the values that the group takes from its surroundings.
+// module, and the values that the group takes from outside of the group.
 func (w *Workflow) passed(module map[string]*Variable) []syntax.Arg {
 	var out []syntax.Arg
 	for _, name := range sorted.Keys(module) {
@@ -49,9 +50,9 @@ func (w *Workflow) passed(module map[string]*Variable) []syntax.Arg {
 	return out
 }
 
-// expression returns the expression of the value t. The run that contains the group evaluates this
-// expression. If the group uses only some attributes of a step, the value is an object with these
-// attributes.
+// expression returns the expression that gives the value t. The run that contains the group
+// evaluates this expression. If the group uses only some attributes of a step, the value of the
+// expression is an object with these attributes.
 func (t *taken) expression() *eval.Expr {
 	if t.expr != nil {
 		return t.expr
@@ -125,8 +126,9 @@ func fieldsOf(t hcl.Traversal, s *Step) map[string]hcl.Range {
 	return nil
 }
 
-// outerVariable returns the variable with the given name that a workflow around the group declares.
-// It returns nil if there is none, or if the group has the variable already.
+// outerVariable looks for a variable with the given name in the workflows that contain the group w,
+// innermost first. It returns nil if no workflow has such a variable, or if the group has the
+// variable already.
 func (w *Workflow) outerVariable(name string) *Variable {
 	if w.Variables[name] != nil {
 		return nil
@@ -139,8 +141,9 @@ func (w *Workflow) outerVariable(name string) *Variable {
 	return nil
 }
 
-// outerLocal returns the workflow around the group that declares a local with the given name. It
-// returns nil if there is none. A local outside of workflows does not count.
+// outerLocal looks for a local with the given name in the workflows that contain the group w. It
+// returns the workflow that declares the local, or nil if there is none. A local outside of
+// workflows does not count.
 func (w *Workflow) outerLocal(name string) *Workflow {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		if l := outer.Locals[name]; l != nil && !l.File {
@@ -150,8 +153,8 @@ func (w *Workflow) outerLocal(name string) *Workflow {
 	return nil
 }
 
-// outerStep returns the workflow around the group that has a step with the given name. It returns
-// nil if there is none.
+// outerStep looks for a step with the given name in the workflows that contain the group w. It
+// returns the workflow that has the step, or nil if there is none.
 func (w *Workflow) outerStep(name string) *Workflow {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		if _, ok := outer.Index[name]; ok {
@@ -161,8 +164,8 @@ func (w *Workflow) outerStep(name string) *Workflow {
 	return nil
 }
 
-// EachAround returns the innermost group with for_each that contains the steps of w. Such a step
-// can use `each` of this group, unless the step has for_each itself. EachAround returns nil if
+// EachAround returns the innermost group with for_each that contains the steps of w. These steps
+// can use `each` of this group, except a step that has for_each itself. EachAround returns nil if
 // there is no such group.
 func (w *Workflow) EachAround() *Workflow {
 	for ; w.Outer != nil; w = w.Outer {
@@ -182,9 +185,9 @@ func (w *Workflow) keyBit() uint64 {
 	return 1 << depth
 }
 
-// GroupsWithoutKey returns groups around the steps of w, innermost first. It returns a group if the
-// group has for_each, and if the expression c does not use each.key of this group. The parameter c
-// must be an expression of w.
+// GroupsWithoutKey returns the groups that have for_each, contain the steps of w, and whose
+// each.key the expression c does not use. The innermost group comes first. The parameter c must be
+// an expression of w.
 func (w *Workflow) GroupsWithoutKey(c *eval.Compiled) []*Workflow {
 	var out []*Workflow
 	for g := w.EachAround(); g != nil; g = g.Outer.EachAround() {
@@ -203,10 +206,10 @@ func StepAround(variable string) (string, bool) {
 	return name, ok && (word == "step" || word == "group")
 }
 
-// around handles the reference t in a group, if t refers to a value that is declared outside of the
-// group. It adds a hidden variable to the group, and changes t to a reference to this variable. The
-// result `handled` is false if t refers to a value of the group itself, or to no value. The result
-// `ok` is false after an error.
+// The method `around` handles the reference t in a group, if t refers to a value that is declared
+// outside of the group. It adds a hidden variable to the group, and changes t to a reference to
+// this variable. The result `handled` is false if t refers to a value of the group itself, or to no
+// value. The result `ok` is false after an error.
 func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
 	g := ns.of
 	if g == nil || g.Outer == nil {
@@ -270,8 +273,8 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// holds reports whether the group w takes the value t from its surroundings, with all attributes
-// that t uses. The parameter `name` is the name of the hidden variable that would hold the value.
+// holds reports whether the group w already takes the value t from outside of the group, with all
+// attributes that t uses. The parameter `name` is the name of the hidden variable for the value.
 func (w *Workflow) holds(name string, t *taken) bool {
 	old, ok := w.taken[name]
 	if !ok || old.fields == nil {
@@ -296,9 +299,9 @@ func (d referenceDecoder) notInGroup(g *Workflow, t *taken) bool {
 	return true
 }
 
-// eachOfGroup checks the reference each.NAME in a group. Its two results mean the same as the
-// results of the method `around`. If the reference is to the key of a group, eachOfGroup adds the
-// group to c.GroupKeys.
+// eachOfGroup checks the reference each.NAME in a group. The result `ok` is true if a group gives
+// `each` its value here. If NAME is `key`, eachOfGroup also adds this group to c.GroupKeys. The
+// result `handled` is true if `ok` is true, or if eachOfGroup has reported an error.
 func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name string, ns *names, a allow) (ok, handled bool) {
 	holder := ns.of.EachAround()
 	if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {
@@ -314,9 +317,9 @@ func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name strin
 	return true, true
 }
 
-// stepAround checks the reference t, which is in the group g and leads out of g. The parameter
-// `w` is a workflow or group around g. The reference is to the step or group of w with the
-// given name. If stepAround has reported an error, it returns false.
+// stepAround checks a reference in the group g to a step or group outside of g. The parameter `t`
+// is the reference. The parameter `w` is the workflow that has the step or group with the given
+// name; w contains g. After an error stepAround returns false.
 func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
 	i := w.Index[name]
 	for inner := g; inner != w; inner = inner.Outer {

@@ -99,7 +99,7 @@ func (v *Variable) Value(a noun.Assignment) (cty.Value, error) {
 		return collectionOrText(a), nil
 	}
 	x, err := parseText(a)
-	// Return the text without an error. Later, the conversion of the text gives a better error,
+	// Return the text and no error here. The later conversion of the text gives a better error,
 	// such as "a number is required".
 	if err != nil && !errors.Is(err, value.ErrDigits) && v.Type.IsPrimitiveType() {
 		return cty.StringVal(a.Text), nil
@@ -138,8 +138,9 @@ func parseText(a noun.Assignment) (cty.Value, error) {
 	return x, nil
 }
 
-// collectionOrText parses the text of an assignment. It returns a list or an object if the text is
-// one, and otherwise the text as a string.
+// collectionOrText parses the text of an assignment. If the text is a valid list or object,
+// collectionOrText returns this list or object. For any other text, it returns the text as a
+// string.
 func collectionOrText(a noun.Assignment) cty.Value {
 	if text := strings.TrimSpace(a.Text); strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
 		if x, err := parseText(a); err == nil {

@@ -158,18 +158,18 @@ func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	return v, nil
 }
 
-// A KeptLocal is a cached local value with the cost of its computation. This cost counts for each
-// evaluation that uses the value, even if the value is in the cache. If the cost did not count
-// then, an expression could fail on an engine that must compute the value, and succeed on an engine
-// that has the value in its cache.
+// A KeptLocal is a cached local value with the cost of its computation. Each evaluation that uses
+// the value pays this cost, even if the value is in the cache. Without this rule, an expression
+// could fail on an engine that must compute the value, and succeed on an engine that has the value
+// in its cache.
 type KeptLocal struct {
 	value cty.Value
 	metered.Spent
 }
 
-// chargeLocal adds the cost of the cached local l to the cost of this evaluation. It does the
-// same for the locals that l uses. The cost of each local counts only once in an evaluation.
-// chargeLocal returns an error if the evaluation exceeds a limit.
+// chargeLocal adds the cost of the cached local l, and the costs of the locals that l uses, to the
+// cost of this evaluation. The cost of each local counts only once in an evaluation. chargeLocal
+// returns an error if the evaluation exceeds a limit.
 func (ev *Evaluator) chargeLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
 	if !w.mustCharge(l, k) {
 		return nil
@@ -190,10 +190,10 @@ func (ev *Evaluator) chargeLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 // maxText is the largest size of a local value, in bytes.
 const maxText = 4 << 20
 
-// checkSize returns an error if a local value is too large. Without this limit, each local could
-// be twice as large as the previous local, until memory is full. The
-// check itself costs something, so the evaluation may exceed a limit of m. Then checkSize does not
-// panic: it returns nil, and m.Over is not nil.
+// checkSize returns an error if a local value is too large. Without this limit, each local could be
+// twice as large as the previous local, until memory is full. The check itself adds a cost to m. If
+// m exceeds a limit because of this cost, checkSize does not panic: it returns nil, and m.Over is
+// not nil.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(m.Over) {

@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
-// Line evaluates an expression for a run, like the method Run. It does not return the errors: it
-// adds them to r, with their positions. The texts of these errors contain no sensitive text. Line
-// returns false after an error.
+// Line evaluates an expression for a run, as the method Run does. But it adds the errors to r, with
+// their positions, and returns false after an error. The texts of these errors contain no sensitive
+// text.
 func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value, bool) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s})
 	for _, d := range diags {

@@ -10,8 +10,8 @@ import (
 )
 
 // A Scope holds the values to which an expression can refer. An evaluation changes only the data to
-// which the fields Memo, Allowance and Event point. It also keeps the decoded form of Vars in
-// memory, together with Vars.
+// which the fields Memo, Allowance and Event point. In addition, it caches the decoded form of Vars
+// inside of the Value in the field Vars.
 type Scope struct {
 	Run  RunInfo
 	Vars value.Value // object of all variables by name
@@ -35,8 +35,8 @@ type Scope struct {
 	// nil = only the limits of each single expression apply.
 	Allowance *metered.Allowance
 
-	// true = StepShape.Given evaluates the input of a step with this Scope. Without this mark, an
-	// input that uses self.input would evaluate itself without end.
+	// true = this Scope is used while StepShape.Given evaluates the input of a step. Without this
+	// field, an input that uses self.input would evaluate itself without end.
 	inGiven bool
 }
 
@@ -75,9 +75,9 @@ type EachItem struct {
 	Value value.Value
 }
 
-// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In the output
-// of catch, only the fields for self.error are set. In other expressions of a step with a repeat
-// block, only Previous and Collected are set.
+// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In the
+// output of catch, only the fields for self.error are set. In any other expression, and only if the
+// step has a repeat block, only Previous and Collected are set.
 type Self struct {
 	Input value.Value
 	// Arguments that the step gave to a declared action, if the run has stored them; null = the
@@ -110,8 +110,8 @@ type Event struct {
 	At   time.Time // when the event was sent
 	Data value.Value
 
-	// The size of Data (load), and the value of event.* (kept). One event can start many runs, so
-	// the first evaluation stores the size and the value here for the next evaluations.
+	// The first evaluation stores two results in these fields for the next evaluations, because one
+	// event can start many runs: the size of Data (load), and the value of event.* (kept).
 	load value.Load
 	kept cty.Value
 }

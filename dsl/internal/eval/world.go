@@ -58,8 +58,8 @@ func (w *runWorld) variables() (cty.Value, error) {
 	return w.ev.decodeVars(w.meter(), w.s.Vars)
 }
 
-// decodeVars decodes the object v of all variables. It converts each variable to its declared
-// type. It keeps the decoded form with v, so the variables of a run are decoded only once.
+// decodeVars decodes the object v of all variables, and converts each variable to its declared
+// type. It caches the decoded form in v, so the variables of a run are decoded only once.
 func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)
@@ -321,11 +321,11 @@ func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
 }
 
 // selfValue returns the value of `self` for the expression that is evaluated. It makes self.input,
-// self.previous and self.collected only if the expression uses them. One reason is that collected
-// values may be large. The other reason is that an evaluation must end. To make self.input,
-// selfInput may have to evaluate the input of the step. This input may use self.previous and
-// self.collected. If selfValue made self.input for such an input, the input would be evaluated
-// again, without end.
+// self.previous and self.collected only if the expression uses them. There are two reasons:
+//   - Collected values may be large.
+//   - The evaluation must end. To make self.input, selfInput may have to evaluate the input of the
+//     step, which may use self.previous and self.collected. If selfValue made self.input for this
+//     evaluation, too, selfInput would evaluate the input again, without end.
 func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	shape := w.ev.Steps[w.self]
 	attrs, err := selfParts(s, shape)

@@ -106,8 +106,8 @@ func (c *canonicalWriter) numeral() bool {
 }
 
 // shortNumber is the largest length, in bytes, of a number that appendNumber copies without
-// parsing. The general evaluator loses no digit of such a number either, so both results are the
-// same.
+// parsing. For such a number, the general evaluator gives the same result, because it loses no
+// digit either.
 const shortNumber = 100
 
 // appendNumber appends a number to the slice `out`, in the form that value.NumberText returns.
@@ -213,8 +213,8 @@ func (c *canonicalWriter) key() (raw []byte, ok bool) {
 }
 
 // attribute copies the value of one attribute of an object or map. The result `keep` is false if
-// the shape does not have the attribute; then the caller removes the attribute. The result `ok` is
-// false if the general evaluator must copy the value.
+// the shape does not have the attribute. In this case the caller removes the attribute. The result
+// `ok` is false if the general evaluator must copy the value.
 func (c *canonicalWriter) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:

@@ -32,13 +32,14 @@ type Expr struct {
 	local bool // true = the expression is the value of a local, whose size is limited
 }
 
-// maxNodes is the largest number of nodes of an Expr. A local may refer twice to a second local,
-// which refers twice to a third. Without a limit, each such local doubles the number of nodes.
+// maxNodes is the largest number of nodes of an Expr. Without a limit, the number of nodes could
+// grow exponentially: a local may refer twice to a second local, which refers twice to a third
+// local, and so on.
 const maxNodes = 200
 
-// smallLocal is a size of JSON, in bytes. The function checkSize of package eval accepts every
-// local of at most this size. The general evaluator calls checkSize, so it must evaluate an
-// expression with a larger local.
+// smallLocal is a size of JSON, in bytes. A local of at most this size certainly passes the check
+// of checkSize in package eval. An expression with a larger local needs this check, so the general
+// evaluator must evaluate it.
 const smallLocal = 64 << 10
 
 type exprKind uint8
@@ -151,8 +152,8 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 		return nil
 	}
 	d := &Expr{kind: kindConstant, json: out.JSON(), shape: to}
-	// Encode has written the canonical form. So Canonical refuses these bytes only if the value
-	// does not fit the shape.
+	// The bytes are canonical, because Encode has written them. So Canonical refuses them only if
+	// the value does not fit the shape.
 	if to.kind != schema.KindAny {
 		if _, ok := Canonical(to, d.json); !ok {
 			return nil
@@ -477,8 +478,8 @@ func (d *Expr) truth(x *Context, c *canonicalWriter) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	// Remove the operands. The bytes in the variable `buf` stay valid until the next write to
-	// c.out.
+	// Remove the operands from c.out. The bytes in the variable `buf` stay valid until the next
+	// write to c.out.
 	c.out = c.out[:at]
 	a, b := buf[0], buf[1]
 	switch d.op {

@@ -48,8 +48,8 @@ type finding struct {
 	sensitive bool   // true = the whole value is sensitive
 }
 
-// reference compiles a traversal such as step.NAME.output.A. It returns nil, or a reference
-// whose shape is nil, if the general evaluator must read the value.
+// reference compiles a traversal such as step.NAME.output.A. If the general evaluator must read the
+// value, the method `reference` returns nil, or a result whose field `shape` is nil.
 func (x *Context) reference(t hcl.Traversal) *reference {
 	steps := make([]value.PathStep, 0, len(t))
 	for _, s := range t[1:] {
@@ -111,9 +111,9 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	return r
 }
 
-// ofStep compiles the end of a reference to a step: it sets r.field, r.path and r.shape. The
-// parameter `rest` is this end, such as output.id: everything after the name of the step, or
-// after the key of the instance. ofStep returns r, or nil if `rest` is empty.
+// ofStep compiles the rest of a reference to a step: it sets r.field, r.path and r.shape. The
+// parameter `rest` holds the parts of the reference after the name of the step, or after the key of
+// the instance, such as output.id. If `rest` is empty, ofStep returns nil; otherwise it returns r.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
@@ -143,9 +143,9 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	}
 }
 
-// through sets the fields `path`, `ptr` and `shape` of r. The parameter `path` leads from the
-// top of a document of type ty to the value. If the path does not fit the type, the fields stay
-// unset.
+// through sets the fields `path`, `ptr` and `shape` of r. The parameter `path` leads to the value,
+// from the top of a document of type ty. If the path does not fit the type, or has a name that is
+// not plain (value.IsPlain), through sets nothing.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {

@@ -131,9 +131,10 @@ func ShapeFrom(ty cty.Type) *Shape {
 	return nil
 }
 
-// meet returns the shape of the values that fit both shapes. Such a value needs no conversion. In
-// the result, sensitive parts, optional attributes and allowed values are as in the shape `to`. The
-// function `meet` returns nil if one shape is nil, or if the two types differ.
+// meet returns the shape of the values that fit both shapes without a conversion. If both shapes
+// have the same type, the result takes over sensitive parts, optional attributes and allowed values
+// from the shape `to`. If one of the shapes is Anything, meet returns the other shape. The function
+// `meet` returns nil if one shape is nil, or if the two types differ.
 func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:
@@ -166,8 +167,8 @@ func meet(from, to *Shape) *Shape {
 
 // Narrowed returns the shape of the replies to a step with output_type. The parameter `declared` is
 // the shape in the schema, and the parameter `wanted` is the shape of output_type. If the schema
-// allows any value in a field, an object in this field may also have attributes that are not in
-// output_type. Narrowed returns nil if the general evaluator must check the replies.
+// allows any value for an output, and the value is an object, this object may have attributes that
+// output_type does not name. Narrowed returns nil if the general evaluator must check the replies.
 func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil

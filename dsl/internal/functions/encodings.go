@@ -25,7 +25,8 @@ var (
 )
 
 // utf8Value returns decoded bytes as a string. If the bytes are not valid UTF-8, it returns an
-// error about the first argument of the call, because the bytes were decoded from this argument.
+// error about the first argument of the call. The reason is that the function of the language has
+// decoded the bytes from this argument.
 func utf8Value(b []byte) (cty.Value, error) {
 	if !utf8.Valid(b) {
 		return cty.NilVal, function.NewArgError(0, errUTF8)
@@ -178,8 +179,8 @@ func utf16Encoding(order interface {
 				units = append(units, order.Uint16(pair))
 			}
 			text := string(utf16.Decode(units))
-			// utf16.Decode replaces half of a surrogate pair by U+FFFD. Then the bytes are invalid,
-			// and the text does not encode to the same units.
+			// utf16.Decode replaces one half of a surrogate pair by U+FFFD. This shows that the
+			// bytes are invalid: if the text is encoded again, the result is not the same.
 			return text, slices.Equal(units, utf16.Encode([]rune(text)))
 		},
 	}

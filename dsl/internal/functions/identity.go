@@ -23,7 +23,7 @@ func appendIdentity(out []byte, v cty.Value) []byte {
 	case ty == cty.Number:
 		f := v.AsBigFloat()
 		if f.Sign() == 0 {
-			return append(out, '0') // -0 equals 0
+			return append(out, '0') // -0 equals 0, so both have the same text
 		}
 		return appendSized(out, 'f', f.Text('p', 0))
 	case !v.CanIterateElements():

@@ -140,8 +140,8 @@ func compareScalars(a, b cty.Value) int {
 }
 
 // deepMergeFunc merges objects and maps. If two arguments have a value with the same name, the
-// value of the later argument counts. But if both values are objects or maps, deepMergeFunc
-// merges them in the same way.
+// result has the value of the later argument. But if both values are objects or maps, the result
+// has the merge of both values.
 var deepMergeFunc = function.New(&function.Spec{
 	VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
 	Type:     func([]cty.Value) (cty.Type, error) { return cty.DynamicPseudoType, nil },
@@ -151,7 +151,7 @@ var deepMergeFunc = function.New(&function.Spec{
 			switch {
 			case !a.IsWhollyKnown():
 				return cty.DynamicVal, nil
-			case a.IsNull(): // adds nothing; for example, an optional attribute that is missing
+			case a.IsNull(): // null counts as an empty object; it may be an optional attribute that is missing
 			case !named(a):
 				return cty.NilVal, function.NewArgErrorf(i, "an object or a map is required, this is %s", a.Type().FriendlyName())
 			default:

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The operations on sets. The time of these operations is proportional to the number of elements.
-// The time of the operations in the library cty grows with the square of this number.
+// The set functions of the language. Their running time is proportional to the number of elements.
+// The same functions in the library cty need a time that grows with the square of this number.
 var (
 	setUnionFunc = setFunction(stdlib.SetUnionFunc, func(_ bool, others int) bool { return true })
 	// The second argument is nil: the result has the elements that are in all sets.
@@ -17,11 +17,11 @@ var (
 	setSubtractFunc     = setFunction(stdlib.SetSubtractFunc, func(first bool, others int) bool { return first && others == 0 })
 )
 
-// setFunction returns a function of sets. The function `keep` decides whether the result contains
-// an element. It decides this from two facts about the element: whether the first set has it, and
-// how many of the other sets have it. If `keep` is nil, the result contains the elements that are
-// in all sets. If an argument is not known yet, the returned function calls f, a function of the Go
-// package stdlib.
+// setFunction returns a function of the language for sets. The function `keep` decides for each
+// element whether the result contains it. The parameter `first` of `keep` says whether the first
+// set has the element, and the parameter `others` says how many of the other sets have it. If
+// `keep` is nil, the result contains the elements that are in all sets. If an argument is not known
+// yet, the returned function calls f, a function of the Go package stdlib.
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

@@ -75,8 +75,9 @@ func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shap
 	return fasteval.Narrowed(sh, fasteval.ShapeFrom(wanted))
 }
 
-// ReplyConverted returns a function that does the same as the result of ReplyFunc, but without
-// the fast evaluator. This function is slower, and its errors say what is wrong with a reply.
+// ReplyConverted returns a function that checks and converts a reply, as the result of ReplyFunc
+// does. But the function of ReplyConverted does not use the fast evaluator, so it is slower. If it
+// returns an error, the error says what is wrong with the reply.
 func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {
@@ -102,7 +103,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 }
 
 // narrow converts the reply v to ty, the type in output_type. It returns an error if v does not fit
-// ty, or if an attribute is null that does not have optional() in output_type.
+// ty. It also returns an error if an attribute of v is null, but is not declared with optional() in
+// output_type.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {
@@ -133,8 +135,9 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 	return func(code string) bool { return set[code] }
 }
 
-// limits returns the default settings of a step or undo that calls the action a. The parameter
-// `base` holds the defaults of the language. If a is nil, limits returns base.
+// limits returns the default settings of a step or undo that calls the action a: the parameter
+// `base`, but with the timeout of the action block, if there is one. If a is nil, limits returns
+// base.
 func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
 		base.Timeout = a.form.decl.Timeout
@@ -144,7 +147,9 @@ func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 
 // sent returns a function that computes the input which the engine sends to the agent. The
 // parameter `given` is a function that computes the arguments in the workflow. For an action of the
-// plugin, the arguments are the input, so the method `sent` returns the function `given`.
+// plugin, these arguments are the input, so the method `sent` returns `given` itself. For a
+// declared action, the returned function computes the input of the plugin's action from these
+// arguments.
 func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	f := a.form
 	if f == nil {
@@ -190,8 +195,9 @@ func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) 
 }
 
 // refused returns a *noun.Refused if the condition of a fail_when block is true for the agent's
-// reply. The parameter `got` is this reply. If a condition cannot be evaluated, refused returns
-// another error: then the outcome of the call is unknown. If no condition is true, it returns nil.
+// reply. The parameter `got` is this reply. If a condition cannot be evaluated, refused returns an
+// error of another type, and the outcome of the call is unknown. If no condition is true, refused
+// returns nil.
 func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
 	for _, r := range f.refusals {
 		holds, err := r.Check(s)
@@ -243,9 +249,10 @@ var replyParts = map[string]cty.Type{
 	"run": cty.String, "workflow": cty.String, "key": cty.String, "correlation": cty.String, "seq": cty.Number, "status": cty.String, "at": cty.String,
 }
 
-// replyNeeds are the arguments that an action must have to take replies. The submitter of a
-// run names the action that gets the replies. An action that was not made for replies, such as
-// a refund, does not have all these arguments, so a submitter cannot name it.
+// replyNeeds are the arguments that an action must have to take replies. The submitter of a run
+// names the action that gets the replies. With this rule, a submitter cannot name an action that
+// was not made for replies, such as a refund, because such an action does not have all these
+// arguments.
 var replyNeeds = []string{"run", "seq", "status"}
 
 // replyStatuses holds every status that a reply of a run can have.
@@ -337,8 +344,8 @@ func (a *linkedAction) replySink(of *noun.Agent) *noun.ReplySink {
 	return out
 }
 
-// replyArguments returns the arguments of an action as one object. An argument for which a
-// reply has no value gets its default, or is left out.
+// replyArguments returns the arguments of an action as one object. If a reply has no value for an
+// argument, the argument gets its default. If it has no default, it is left out.
 func replyArguments(specs map[string]*argument.Spec, told map[string]any) (value.Value, error) {
 	attrs := map[string]cty.Value{}
 	for _, name := range sorted.Keys(specs) {

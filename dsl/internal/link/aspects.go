@@ -55,17 +55,18 @@ func stepAspects(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map
 	return aspects
 }
 
-// actionText returns the plugin and the name of an action, and for a declared action also its
-// action block. The text does not contain the name of the agent, so a new name of the agent
-// does not count as a change.
+// actionText returns a text that contains the plugin and the name of an action, and for a declared
+// action also the action block. The name of the agent is not part of the text, so a new name of the
+// agent does not count as a change.
 func actionText(m *decl.Module, a *linkedAction) string {
 	if a == nil {
 		return ""
 	}
 	if a.child != nil {
-		// The text does not contain the steps of the child, because a child run that has started
-		// keeps its definition. The workflow of a group has the name of the group, and a new name
-		// of a step does not count as a change.
+		// The steps of the child are not part of the text: a child run that has started keeps its
+		// definition. The text for a group is "group", without the name of the group's workflow.
+		// That name contains the name of the step, and a new name of a step does not count as a
+		// change.
 		if a.child.decl.Outer != nil {
 			return "group"
 		}
@@ -81,8 +82,8 @@ func actionText(m *decl.Module, a *linkedAction) string {
 	return text + printed(m, func(p *printer) { p.block(a.form.decl.Block, "timeout") })
 }
 
-// undoText returns the undo of a step as text: the action and its input. The text does not
-// contain timeout, deadline, retry and idempotent, so a new value of these attributes does not
+// undoText returns the undo of a step as text: the action and its input. The attributes timeout,
+// deadline, retry and idempotent are not part of the text, so new values of these attributes do not
 // count as a change.
 func undoText(m *decl.Module, d *decl.Step, s *noun.Step, ls *linkedStep) string {
 	u := s.Undo
@@ -191,9 +192,9 @@ func gather(e *eval.Expr, list *[]*eval.Local) {
 	}
 }
 
-// Rebind gives the values of a run's variables to the variables of another workflow. A variable
-// that the other workflow does not declare is left out. A variable without a value gets its
-// default. Rebind reports the same errors as Workflow.Bind.
+// Rebind gives the values of a run's variables, which are in the parameter `vars`, to the variables
+// of the workflow w. It leaves out a variable that w does not declare. A variable of w that is not
+// in `vars` gets its default. Rebind reports the same errors as Workflow.Bind.
 func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(vars.JSON(), &raw); err != nil {

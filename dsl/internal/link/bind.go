@@ -231,9 +231,10 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	return out
 }
 
-// rulesOf returns the rules of a variable. A variable that is sensitive, or declared outside of
-// workflows, has no rules. Of the other variables, rulesOf leaves out a condition that cannot
-// become a rule, for example because it refers to a variable without rules.
+// rulesOf returns the rules of a variable. If the variable is sensitive, or is declared outside of
+// workflows, rulesOf returns none. For any other variable, it returns a rule for each condition
+// that can become a rule. A condition cannot become a rule if it refers to a variable without
+// rules, for example.
 func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule) {
 	if v.Deployment || v.Sensitive {
 		return nil

@@ -71,7 +71,8 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 }
 
 // group links the workflow of a group and returns it in the form of an action. The group can read
-// values of the workflow around it. In the group, these values have the same types.
+// values of the workflow that contains the group. These values have the same types inside and
+// outside of the group.
 func (l childLinker) group(s *decl.Step) *linkedAction {
 	if s.Child.Workflow == nil {
 		return nil
@@ -154,8 +155,8 @@ func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 
 // undo returns the undo of a step with a child run: the child run undoes its own steps. The engine
 // finds the child run by the idempotency key of the call. If the child run does not exist yet, the
-// undo creates it, and the child run begins no step. For this purpose the undo has the same input
-// as the call. The second result holds the settings of the undo.
+// undo creates the child run, which then begins no step. To make this possible, the undo has the
+// same input as the call. The second result holds the settings of the undo.
 func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	base := undoDefaults()
 	base.Timeout = noun.ChildTimeout
@@ -175,10 +176,11 @@ func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	}, static
 }
 
-// undoable reports an error if the engine could not undo the child run of a step. A workflow with a
-// single step may leave out the undo of this step, because no later step can fail. But a child run
-// of this workflow must turn back with its parent. So the single step needs a compensate block, or
-// compensation = "none". The parameter `later` is true if the step s is after the pivot.
+// undoable reports an error if the engine could not undo the child run of a step. Usually, a
+// workflow with a single step needs no undo for this step, because no later step can fail. But if
+// the workflow is the workflow of a child run, the child run must turn back with its parent. So the
+// single step then needs a compensate block, or compensation = "none". The parameter `later` is
+// true if the step s is after the pivot.
 func (l childLinker) undoable(s *linkedStep, later bool) {
 	if s.action == nil || s.action.child == nil || later || s.noun == nil || s.noun.Undo == nil || s.decl.Undo != nil || len(l.decl.Index) == 1 && l.decl.Outer == nil {
 		return
@@ -302,8 +304,8 @@ var (
 )
 
 // accepted converts a value to the type of a variable of a child run. It returns an error if the
-// variable cannot have the value. It returns cty.NilVal without an error if the value is null and
-// the variable must have its default instead.
+// variable cannot have the value. If the value is null and the variable must not be null, the
+// variable gets its default: then accepted returns cty.NilVal and no error.
 func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 	if !v.Sensitive && !v.Hidden && x.ContainsMarked() {
 		return cty.NilVal, errSensitiveInput
@@ -320,9 +322,9 @@ func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 	return v.Convert(x)
 }
 
-// given returns the values of all variables as one object, like the method `values`. The map `vals`
-// holds the given values. A variable that is not in `vals` has its default. The method returns an
-// error if a variable has no value, or if a validation fails.
+// given returns the values of all variables as one object. The map `vals` holds the given values. A
+// variable that is not in `vals` has its default. The method `given` returns an error if a variable
+// has no value, or if a validation fails.
 func (b *bind) given(vals map[string]cty.Value) (value.Value, error) {
 	all := make(map[string]cty.Value, len(b.decls))
 	for name, v := range b.decls {

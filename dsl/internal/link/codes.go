@@ -83,9 +83,10 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 	return k
 }
 
-// namedCodes adds the error codes in the input of an action to k. It is for an action whose schema
-// allows any code: the agent then answers with codes that the workflow writes in an argument. If
-// the schema does not say which argument holds codes, namedCodes searches all arguments.
+// namedCodes adds the error codes in the input of an action to k. The caller uses it for an action
+// whose schema allows any code. The agent of such an action answers with codes that the workflow
+// writes in an argument. If the schema does not say which argument holds codes, namedCodes searches
+// all arguments.
 func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
@@ -124,9 +125,9 @@ func (k *knownCodes) literals(e *eval.Expr) {
 	k.own = append(k.own, literals(e)...)
 }
 
-// codes warns about each error code in the list e that cannot occur: its spelling is probably
-// wrong. The codes that can occur are in k and in the list `also`. If e is nil, or if k.open is
-// true, codes does nothing.
+// codes warns about each error code in the list e that cannot occur, because its spelling is
+// probably wrong. The codes that can occur are in k and in the parameter `also`. If e is nil, or if
+// k.open is true, the method `codes` does nothing.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return
@@ -190,7 +191,9 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	if l.decl.Outer != nil {
-		return // this is a group: it uses the retry block of the workflow around it, which checks the block
+		// A group uses the retry block of the workflow that contains the group. That workflow
+		// checks the block.
+		return
 	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
@@ -207,8 +210,8 @@ func (l codeLinker) workflowCodes() {
 	l.codes(l.decl.Retry.Attr("not_on"), all)
 }
 
-// constant reports whether an expression has neither references nor function calls. If so, the
-// value of the expression can contain only the strings that the function `literals` returns for it.
+// constant reports whether an expression has neither references nor function calls. In such an
+// expression, all strings of the value are among the strings that the function `literals` returns.
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }

@@ -10,10 +10,14 @@ import (
 )
 
 // confidential reports whether a run of the workflow may contain sensitive values, even if no
-// variable is sensitive. It returns true in four cases. An expression calls secret() or
-// sensitive(). An output of the workflow is sensitive. The schema of an action declares an output,
-// or an argument that the workflow gives, as sensitive. The workflow of a child run is
-// confidential. Locals outside of workflows count even if they are not used.
+// variable is sensitive. It returns true in four cases:
+//   - An expression calls secret() or sensitive().
+//   - An output of the workflow is sensitive.
+//   - The schema of an action declares an output as sensitive, or an argument that the workflow
+//     gives.
+//   - The workflow of a child run is confidential.
+//
+// The first case includes locals outside of workflows, even if no expression uses them.
 func confidential(l *workflowLinker) bool {
 	d := l.decl
 	if blockHides(d.Block) {
@@ -53,9 +57,10 @@ func confidential(l *workflowLinker) bool {
 	return false
 }
 
-// hides reports whether the schema of an action declares an output, or one of the given arguments,
-// as sensitive. For a declared action, it also returns true if the schema of the plugin's action
-// declares such an output or argument, or if the action block calls secret() or sensitive().
+// hides reports whether the schema of an action declares an output, or one of the arguments in the
+// parameter `given`, as sensitive. For a declared action, it also returns true in two more cases:
+// if this is so for the plugin's action and the arguments of the action block, or if the action
+// block calls secret() or sensitive().
 func hides(a *linkedAction, given []syntax.Arg) bool {
 	if f := a.form; f != nil && (hides(f.used, f.decl.Input) || blockHides(f.decl.Block)) {
 		return true

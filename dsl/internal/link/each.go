@@ -25,7 +25,7 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	before := len(l.List)
 	v := l.check(e)
 	defer func() {
-		if len(l.List) == before { // if no error about for_each was reported here
+		if len(l.List) == before { // if this call of eachValue has reported nothing
 			out.ForEach = l.forEach(e)
 		}
 	}()

@@ -46,9 +46,9 @@ var errInstant = errors.New(`a point in time is written as in RFC 3339, such as 
 
 // timerFits warns if the timer of the step s can never end, because a deadline passes earlier. It
 // compares only durations that are known before a run: the duration of the timer, and the deadlines
-// of the step, of the groups around the step, and of the workflow. A deadline of the workflow
-// counts from the start of the run, and a timer starts later. So a timer that is longer than this
-// deadline cannot end in time either.
+// of the step, of the groups that contain the step, and of the workflow. The deadline of a workflow
+// counts from the start of the run, which is before the timer starts. So if the timer is longer
+// than this deadline, the deadline passes first.
 func (l undoLinker) timerFits(s *linkedStep) {
 	if s.timer == 0 {
 		return

@@ -208,9 +208,10 @@ func (a *linkedAction) subject() string {
 func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
 
 // action returns the action of an agent. It reports an error and returns nil if the agent has no
-// such action, or if the schema of the action is invalid (S73). If the agent is missing, action
-// returns nil, and the missing agent was reported. A step without its action must never be linked
-// without an error: the engine could not decide what the step does.
+// such action, or if the schema of the action is invalid (S73). If the agent is missing, or if the
+// name is "", action only returns nil, because the error was reported already. So a step without
+// its action is never linked without an error. This is important: the engine could not decide what
+// such a step does.
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	la := l.agents[l.prefix+agent]
 	if la == nil && name != "" && !l.failed {
@@ -260,9 +261,9 @@ func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others
 	return a
 }
 
-// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
-// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
-// or has an error.
+// quietly evaluates an expression for the checks before a run, and returns its value. It does not
+// report the errors in the expression, because they are reported later, when the step is linked. It
+// returns an unknown value if e is nil or has an error.
 func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	if e == nil || e.Bad || e.Compiled == nil {
 		return cty.DynamicVal
@@ -275,8 +276,8 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike returns an unknown value of the type of v. If v is an object that is not sensitive as
-// a whole, an attribute of the result is sensitive if the same attribute of v has a sensitive part.
+// unknownLike returns an unknown value of the type of v. If v is an object and is not sensitive as
+// a whole, each attribute of the result is sensitive if this attribute of v has a sensitive part.
 // For any other v, the whole result is sensitive if v has a sensitive part.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
@@ -319,9 +320,9 @@ func argType(specs map[string]*argument.Spec) cty.Type {
 	return cty.ObjectWithOptionalAttrs(attrs, sorted.Keys(attrs))
 }
 
-// outputType returns the type of the output of a step. It is the type in the schema of the action.
-// For each attribute that output_type names, the type in output_type replaces the type in the
-// schema. outputType reports attributes that do not fit the schema.
+// outputType returns the type of the output of a step. This is the type in the schema of the
+// action, with one difference: an attribute that output_type names has the type in output_type.
+// outputType reports attributes of output_type that do not fit the schema.
 func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 	if s.OutputType == cty.NilType {
 		return a.out
@@ -477,8 +478,9 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 	return nil
 }
 
-// checkLoops checks the inner expressions of "for" expressions in e, if the collection is not known
-// before a run. In this case, the library does not evaluate the inner expressions.
+// checkLoops checks the inner expressions of each "for" expression in e whose collection is not
+// known before a run. The hcl library does not evaluate these inner expressions, so it finds no
+// errors in them.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return

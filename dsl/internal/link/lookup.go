@@ -19,7 +19,7 @@ import (
 type lookupLinker struct{ *linker }
 
 // lookup links the attribute `lookup` of the declared action a. The attribute names another action
-// of the agent. That action says whether a call of the action a had its effect. The parameter
+// of the agent, which can say whether an earlier call of the action a had its effect. The parameter
 // `names` has the names of all actions of the agent.
 func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 	if d.Lookup == "" || a.broken {
@@ -74,8 +74,8 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 }
 
 // output reports an error if the output of the lookup cannot be the output of the action a. The
-// parameter `other` is the lookup, and the parameter `at` is the position of the attribute
-// `lookup`.
+// parameter `other` is the action that is the lookup. The parameter `at` is the position of the
+// attribute `lookup`.
 func (l lookupLinker) output(a, other *linkedAction, at hcl.Range) {
 	for _, name := range value.AttributeNames(a.out) {
 		want := a.out.AttributeType(name)

@@ -15,9 +15,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// shapeWithoutCall adds a step without a call to l.steps, and the type of its output to l.ev.Steps
-// and l.world.Steps. The type is still unknown for a value step. The method valueShapes sets that
-// type when all steps are in these lists.
+// shapeWithoutCall adds a step without a call to l.steps, and adds the type of its output to
+// l.ev.Steps and l.world.Steps. For a value step, this type is not known yet. The method
+// valueShapes sets the type later, when all steps are in these lists.
 func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.EmptyObject}
 	output := cty.DynamicVal
@@ -33,9 +33,9 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
 }
 
-// outputBefore returns the output of step i for the checks before a run. Step i must be a step
-// without a call. The output of a timer is null. The output of another step is unknown, but has its
-// type.
+// outputBefore returns the output of step i for the checks before a run. Step i must be a timer, a
+// wait step or a value step. The output of a timer is null. Any other output is an unknown value of
+// the right type.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {

@@ -13,10 +13,10 @@ import (
 )
 
 // notifications links the notify blocks of a workflow. For each block it makes a workflow whose
-// runs are the notifications, and adds this workflow to l.out.Notify. A stored definition may lack
-// the agent of a notify block in a library. Such a block is left out, because nothing can send its
-// notifications. At the end, the groups of the workflow get its notify blocks, too: the groups were
-// linked before.
+// runs are the notifications, and adds this workflow to l.out.Notify. In a stored definition, the
+// agent of a notify block in a library may be missing. Then notifications leaves this block out,
+// because its notifications could not be sent. At the end, notifications gives the notify blocks of
+// the workflow to the groups of the workflow, too. These groups are already linked.
 func notifications(l *workflowLinker) {
 	wf := l.out
 	for _, n := range l.decl.Notifies {
@@ -39,9 +39,9 @@ func notifications(l *workflowLinker) {
 	}
 }
 
-// announces changes the step of a notification, so that the expressions of the step get the values
-// of the announced run. If timeout or retry cannot be evaluated, the step has the default
-// settings: such an error must not stop a notification.
+// announces changes the step of a notification: the expressions of the step get the values of the
+// announced run. If timeout or retry cannot be evaluated, the step has the default settings,
+// because such an error must not stop a notification.
 func announces(l *workflowLinker, s *noun.Step) {
 	ls := l.steps[0]
 	if given := ls.given; given != nil {
@@ -60,11 +60,11 @@ func announces(l *workflowLinker, s *noun.Step) {
 	}
 }
 
-// ownText returns a function for the field argument.List.Instead. If the value of an argument in a
-// notify block cannot be evaluated, the function returns the result of announcement in place of
-// this value. An argument that cannot hold a text gets its default. If it has no default, Build
-// leaves an optional argument out, and returns the error for a required argument. The parameter
-// `at` is the position of the block.
+// ownText returns a function for the field argument.List.Instead. The function is called if the
+// value of an argument in a notify block cannot be evaluated. It returns the text of the function
+// `announcement` in place of this value. If the argument cannot hold a text, it gets its default.
+// If it has no default either, Build leaves an optional argument out, and returns the error for a
+// required argument. The parameter `at` is the position of the block.
 func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) {
 	return func(x *argument.Argument, s *eval.Scope) (cty.Value, bool) {
 		if x.Spec.Type == cty.String || x.Spec.Type == cty.DynamicPseudoType {

@@ -50,9 +50,10 @@ func (l nullChecker) nullReads() {
 	}
 }
 
-// coveredByWhen reports whether an attribute of a step is evaluated only if the condition in the
-// attribute `when` is true. If the condition uses each.*, the engine evaluates for_each and the
-// settings before the condition. So it evaluates them even if the condition is false.
+// coveredByWhen reports whether the engine evaluates an attribute of a step only if the condition
+// in the attribute `when` is true. If the condition uses each.*, the engine evaluates for_each and
+// the settings first, and the condition later. So it evaluates for_each and the settings even if
+// the condition is false.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 	return attr != "when" && (attr == "value" || !d.WhenEach() || attr == "idempotency_key")
 }
@@ -131,17 +132,17 @@ func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
 type nullVisitor struct {
 	l      nullChecker
 	reader *decl.Step // step that contains the expression; nil = a local or an output
-	guards []guard    // guards around the current part, innermost last
-	loops  []stepLoop // loops around the current part, innermost last
+	guards []guard    // guards that contain the current part, innermost last
+	loops  []stepLoop // loops that contain the current part, innermost last
 }
 
-// A guard is an expression that makes it safe to read the outputs of some steps inside of it. The
-// expression is a call of try() or can(), or an expression with a condition. The condition tests
-// the steps, or has the same text as the attribute `when` of the step that is read.
+// A guard is an expression that makes it safe to read the outputs of some steps inside of the
+// expression. It is a call of try() or can(), or an expression with a condition. The condition
+// tests the steps, or has the same text as the attribute `when` of the step that is read.
 type guard struct {
-	// Expression inside of which the reads are safe; nil = the whole checked expression, because
-	// the condition is the attribute `when` of the step that contains the expression, or of a group
-	// around this step.
+	// Expression inside of which the reads are safe. nil = the whole checked expression. Then the
+	// condition is the attribute `when` of the step that contains the checked expression, or of a
+	// group that contains this step.
 	node  hclsyntax.Node
 	all   bool            // true = it is safe to read every step
 	steps map[string]bool // names of the steps that are safe to read
@@ -198,12 +199,12 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested returns the guard for the expression n, or for a whole expression if n is nil. The
-// guard says which steps the condition `cond` tests: inside of n it is safe to read these
-// steps. A condition tests a step if it reads one of these attributes of the step: status,
-// error, timed_out, signal, or the whole output. It also tests a step if it reads a part of
-// the output inside of try() or can(). The parameter `written` is the position of the
-// condition in the source.
+// tested returns the guard for the expression n. If n is nil, it returns the guard for the whole
+// checked expression. The guard names the steps that the condition `cond` tests: inside of the
+// guarded expression it is safe to read these steps. A condition tests a step if it reads one of
+// these attributes of the step: status, error, timed_out, signal, or the whole output. It also
+// tests a step if it reads a part of the output inside of try() or can(). The parameter `written`
+// is the position of the condition in the source.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, outputs: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -261,8 +262,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
 			r.named(rest[k+1:])
-			// In a JSON file the source text of the reference may contain escapes. Then use a
-			// reconstructed text.
+			// In a JSON file, the source text of the reference may contain escapes. In this case,
+			// use a text that is made from the names in the reference.
 			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
 				r.text = v.l.wordOf(r.step) + "." + r.step + "." + r.field
 			}
@@ -272,8 +273,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep returns the name of the step over whose instances a loop runs. The parameter `variable`
-// is the name of the loop variable. If there is no such loop with this variable, it returns "".
+// loopStep returns the name of a step, if the variable of a loop over the instances of this step
+// has the name in the parameter `variable`. If no loop has such a variable, loopStep returns "".
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
 		if v.loops[k].variable == variable {
@@ -340,9 +341,10 @@ func (r stepRead) status() string {
 	return before + ".status"
 }
 
-// sameWhen reports whether the reference r is guarded by the condition of the step d. The parameter
-// `text` is the condition around r. It must have the same text as the attribute `when` of d. If
-// `when` uses each.*, r must have the form step.NAME[each.key].FIELD, and the step that contains r
+// sameWhen reports whether a condition makes the reference r to the step d safe, because the
+// condition is the same as the attribute `when` of d. The parameter `text` is the text of a
+// condition that guards r. This text must equal the text of `when`. If `when` uses each.*, there
+// are two more rules: r must have the form step.NAME[each.key].FIELD, and the step that contains r
 // must have the same for_each as d.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
@@ -351,9 +353,9 @@ func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	return !d.WhenEach() || r.byEach && v.l.attrText(d, "for_each") == v.eachText()
 }
 
-// find returns the step with the given name: a step of the workflow, or a step around the group. A
-// step in a group never has the name of a step around the group, so only one step has the name. The
-// method `find` returns nil if there is none.
+// find looks for the step with the given name in the workflow or group, and then in the workflows
+// that contain the group. No step in a group has the name of a step outside of the group in these
+// workflows, so at most one step has the name. The method `find` returns nil if there is none.
 func (l nullChecker) find(name string) *decl.Step {
 	for w := l.decl; w != nil; w = w.Outer {
 		if i, ok := w.Index[name]; ok {
@@ -371,9 +373,10 @@ func (l nullChecker) wordOf(name string) string {
 	return "step"
 }
 
-// groupGuards returns guards for all expressions inside of a group: nothing in the group is
-// evaluated if the attribute `when` of the group, or of a group around it, is false. For a workflow
-// it returns nil.
+// groupGuards returns guards for all expressions inside of a group. The reason is that the engine
+// evaluates no expression in the group if the attribute `when` of the group is false, or if `when`
+// of a group that contains this group is false. For a workflow that is no group, groupGuards
+// returns nil.
 func (l nullChecker) groupGuards(v *nullVisitor) []guard {
 	var out []guard
 	for w := l.decl; w.Outer != nil; w = w.Outer {
@@ -384,9 +387,9 @@ func (l nullChecker) groupGuards(v *nullVisitor) []guard {
 	return out
 }
 
-// eachText returns the text of the for_each that gives each.key its value in the expression. This
-// is the for_each of the step that contains the expression, or of the innermost group with
-// for_each. eachText returns "" if there is no for_each.
+// eachText returns the text of the for_each that gives each.key its value in the expression: the
+// for_each of the step that contains the expression. If this step has no for_each, it is the
+// for_each of the innermost group that has one. eachText returns "" if there is no for_each.
 func (v *nullVisitor) eachText() string {
 	if v.reader != nil && v.reader.Each() {
 		return v.l.attrText(v.reader, "for_each")
@@ -410,9 +413,9 @@ func (r *stepRead) named(rest hcl.Traversal) {
 	}
 }
 
-// readDeep warns about a reference to a part of one output of a child run or group. It warns
-// only if this output is the whole output of an inner step, and the output of the inner step
-// may be null.
+// readDeep warns about a reference to a part of one output of a child run or group, such as
+// step.NAME.output.X.Y. It warns only in one case: the output X is the whole output of a step of
+// the child run, and the output of this step may be null.
 func (v *nullVisitor) readDeep(d *decl.Step, r stepRead) {
 	if !r.deep || d.Child == nil || d.Child.Workflow == nil {
 		return

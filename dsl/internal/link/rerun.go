@@ -35,9 +35,9 @@ func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 }
 
 // undoFirst checks a step with on_rerun = "undo_first". It reports an error if the step is the
-// pivot, or cannot be undone without its output. The next attempt needs another idempotency key
-// than the undone attempt. So the step must not set idempotency_key, and its input must not contain
-// self.key.
+// pivot, or cannot be undone without its output. After the undo of an attempt, the next attempt
+// needs a new idempotency key. So undoFirst also reports an error if the step sets idempotency_key,
+// or if its input contains self.key.
 func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:

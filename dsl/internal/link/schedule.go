@@ -70,10 +70,10 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 	}
 }
 
-// givenNames reports names that are no variables, and variables that have neither a value nor
-// a default. The parameter `when` is a text for messages: it says at which time a variable has
-// no value. The result `open` is true after an error, or if a variable outside of workflows
-// still needs a value.
+// givenNames reports names that are no variables, and variables that have neither a value nor a
+// default. The parameter `names` has the names of the variables that get a value. The parameter
+// `when` is a text for messages: it says at which time a variable has no value. The result `open`
+// is true after an error, or if a variable outside of workflows still needs a value.
 func givenNames(l *workflowLinker, b *bind, names []string, at hcl.Range, when string) (open bool) {
 	given := map[string]bool{}
 	for _, name := range names {

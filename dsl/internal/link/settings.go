@@ -280,10 +280,10 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
-// orderIntervals checks that initial_interval is not longer than max_interval. If initial_interval
-// is longer and only one of the two attributes is in the source, orderIntervals changes the
-// attribute that is not in the source. If both attributes are in the source, it returns an error.
-// The map `written` has the names of the attributes that are in the source.
+// orderIntervals makes sure that initial_interval is not longer than max_interval. If it is longer,
+// orderIntervals changes the attribute that is not in the source: it raises max_interval, or lowers
+// initial_interval. If both attributes are in the source, it returns an error. The map `written`
+// has the names of the attributes that are in the source.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
@@ -299,10 +299,11 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	return nil
 }
 
-// stepSettings returns the settings of a step in the source. If the retry block of the step does
-// not have an attribute, stepSettings uses the attribute in the retry block of the workflow. There
-// is one exception: if `repeatable` is false, max_attempts of the workflow does not apply. The
-// parameter `repeatable` is true if the action is idempotent or read-only.
+// stepSettings returns the attributes in the source that set the settings of a step. If the retry
+// block of the step does not have an attribute, stepSettings takes the attribute from the retry
+// block of the workflow. There is one exception: if the parameter `repeatable` is false,
+// stepSettings does not take max_attempts from the workflow. The parameter `repeatable` is true if
+// the action is idempotent or read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {

@@ -50,8 +50,8 @@ func (l *workflowLinker) shape(i int, a *linkedAction) {
 }
 
 // valueShapes links the workflows of all groups, and sets the output types of all groups and value
-// steps. It handles a step after all steps to which the step refers. If the steps have a cycle, no
-// such order exists. Then valueShapes links the groups in any order, and the types of value steps
+// steps. It handles each step after the steps to which the step refers. This is impossible if the
+// steps have a cycle. Then valueShapes links the groups in any order, and the types of value steps
 // remain unknown.
 func (l *workflowLinker) valueShapes() {
 	for _, i := range l.decl.Order {

@@ -44,7 +44,9 @@ func (l stepLinker) limits() {
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if l.decl.Outer != nil {
-			break // this is a group: it uses the retry block of the workflow around it, which checks the block
+			// A group uses the retry block of the workflow that contains the group. That workflow
+			// checks the block.
+			break
 		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
@@ -106,8 +108,8 @@ func (l stepLinker) outputs() {
 	}
 }
 
-// stepsOf returns the indexes of the steps that an expression reads, ascending. A step counts, too,
-// if the expression reads it only through a local.
+// stepsOf returns the indexes of the steps that an expression reads, ascending. This includes the
+// steps that the expression reads through a local.
 func stepsOf(e *eval.Expr) []int {
 	if e.Compiled == nil {
 		return nil
@@ -117,9 +119,10 @@ func stepsOf(e *eval.Expr) []int {
 	return steps
 }
 
-// mentionsSensitive reports whether an expression reads a sensitive output of a step with
+// mentionsSensitive reports whether an expression seems to read a sensitive output of a step with
 // for_each. Before a run the instances of such a step are unknown and have no marks. So
-// mentionsSensitive compares the names of outputs in the expression with the names in the schema.
+// mentionsSensitive only compares the names of outputs in the expression with the names in the
+// schema. It returns false if the expression calls nonsensitive().
 func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 	if e.Bad || e.Compiled == nil || len(eval.Calls(e.Syntax, "nonsensitive")) > 0 {
 		return false
@@ -290,9 +293,10 @@ func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, erro
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
 
-// keyOfGroups checks the idempotency key e of the step d against the groups with for_each around d.
-// It reports an error for each such group whose each.key the idempotency key does not use. Without
-// each.key, the calls for all keys of the group would count as one call.
+// keyOfGroups checks the idempotency key e of the step d. If a group with for_each contains d, the
+// idempotency key must use each.key of this group. keyOfGroups reports an error for each such group
+// whose each.key is not used. Without each.key, the calls for all keys of the group would count as
+// one call.
 func (l stepLinker) keyOfGroups(d *decl.Step, e *eval.Expr) {
 	if l.m.Older || e.Bad || e.Compiled == nil {
 		return // a stored definition stays valid
@@ -386,8 +390,9 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 	}
 }
 
-// shortest returns the shortest timeout, interval or deadline in the settings of all steps and
-// undos. It returns 0 if some of these settings depend on the run.
+// shortest returns the shortest time in the settings of all steps and undos: a timeout, deadline,
+// timer, interval of a loop, first pause of a retry, or cool-down. It returns 0 if some of these
+// times are known only in a run.
 func (l stepLinker) shortest() time.Duration {
 	best := time.Duration(-1)
 	add := func(d time.Duration) {

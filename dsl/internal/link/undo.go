@@ -78,10 +78,10 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 
 func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
-// declaredUndo links the undo that the schema names in compensated_by. Each argument of the undo
-// has the value of the step's output with the same name. If the step has no such output, the
-// argument has the value of the step's input with this name. The second result is the settings
-// of the undo. Both results are nil after an error.
+// declaredUndo links the undo that the schema names in compensated_by. An argument of the undo gets
+// the value of the step's output that has the same name as the argument. If the step has no such
+// output, the argument gets the value of the step's input with this name. The second result is the
+// settings of the undo. Both results are nil after an error.
 func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *noun.Settings) {
 	fwd := ls.action
 	a := l.action(d.Agent, fwd.schema.CompensatedBy, d.ActionAt)
@@ -169,9 +169,10 @@ func (l undoLinker) before() {
 }
 
 // undoable reports an error if the step s with the index i has an effect, but has no undo and does
-// not say compensation = "none". The pivot and the steps after the pivot need no undo. A step that
-// is the only step of its workflow needs no undo either, unless it has a repeat block. The keys of
-// the map named `later` are the indexes of the steps after the pivot.
+// not say compensation = "none". Three kinds of steps need no undo: the pivot, a step after the
+// pivot, and the only step of a workflow. But the only step needs an undo if it has a repeat block,
+// or if it is in a group. The keys of the map named `later` are the indexes of the steps after the
+// pivot.
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, out := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || d.Repeat == nil && s.action.schema.CompensatedBy != "" {
@@ -265,8 +266,8 @@ func catchesAll(d *decl.Step) bool {
 	return slices.Contains(literals(e), "*")
 }
 
-// fits warns if the deadline of a step is too early for some of its attempts. It assumes that each
-// attempt takes its full timeout and that each pause has its full length.
+// fits warns if the deadline of a step is too early for some of its attempts. To find this out, it
+// assumes that each attempt takes its full timeout and that each pause has its full length.
 func (l undoLinker) fits(s *linkedStep) {
 	st := s.static
 	d := s.decl

@@ -21,11 +21,11 @@ func sameNames(a, b cty.Type) bool {
 }
 
 // payAlike charges for finding a common type of the given types. The library go-cty does this work.
-// If tuples have the same length, or objects have the same names, go-cty compares them element by
-// element. If the lengths or the names differ, go-cty converts the values to lists or maps. For
-// this conversion it compares the types of all elements with each other. So two tuples of 20,000
-// elements need 20,000 comparisons if their lengths are equal, and approximately 800 million if
-// their lengths differ slightly.
+// Its cost depends on the types. If all are tuples of the same length, or objects with the same
+// names, go-cty compares them element by element. If the lengths or the names differ, go-cty
+// converts the values to lists or maps. For this conversion it compares the types of all elements
+// with each other. So two tuples of 20,000 elements need 20,000 comparisons if their lengths are
+// equal, and approximately 800 million if their lengths differ slightly.
 func (m *Meter) payAlike(types []cty.Type) {
 	if len(types) < 2 {
 		return

@@ -25,8 +25,9 @@ const (
 	maxNesting = 1000
 )
 
-// An overrun says which limit an evaluation has exceeded. The evaluation panics with the
-// overrun. An error instead of a panic would not end a loop, and try() would catch the error.
+// An overrun says which limit an evaluation has exceeded. The evaluation panics with the overrun.
+// It does not return an error, because an error would not end a loop, and try() would catch an
+// error.
 type overrun struct{ detail string }
 
 var (
@@ -41,8 +42,8 @@ var (
 const overHint = "Work with fewer or smaller values, or do this work in an agent."
 
 // A Meter counts the cost and the memory of one evaluation. When the evaluation exceeds a limit,
-// the Meter sets the field Over, and never clears it. The evaluation then panics. Because of the
-// field Over the evaluation fails even if the library go-cty recovers from this panic.
+// the Meter sets the field Over, and the evaluation panics. The library go-cty may recover from
+// this panic. The evaluation fails even then, because the Meter never clears the field Over.
 type Meter struct {
 	Cost, Memory int64      // estimated nanoseconds and bytes so far
 	Locals       Spent      // the part of Cost and Memory that local values caused
@@ -93,8 +94,8 @@ func (m *Meter) Take(cost, memory int64) bool {
 	return m.Over == nil
 }
 
-// check panics with m.Over if the meter has exceeded a limit. This is necessary because the
-// library go-cty may have recovered from the first panic.
+// check panics with m.Over if the meter has exceeded a limit. It is necessary even if pay has
+// panicked with m.Over before, because the library go-cty may have recovered from that panic.
 func (m *Meter) check() {
 	if m != nil && m.Over != nil {
 		panic(m.Over)

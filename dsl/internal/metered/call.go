@@ -51,10 +51,11 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// unify charges for the search for a common type of the two results. The library go-cty converts
-// two tuples of different lengths to lists. To do so, it compares the types of all elements with
-// each other, which is slow. To avoid that, unify itself converts long tuples to lists. In the same
-// way, it converts large objects with different names to maps.
+// unify charges for the search for a common type of the two results. If the results are tuples of
+// different lengths, the library go-cty converts them to lists. To do so, it compares the types of
+// all elements with each other, which is slow for long tuples. So unify converts long tuples to
+// lists before go-cty does it. In the same way, it converts large objects with different names to
+// maps.
 func (c *choice) unify(m *Meter, yes, no *evaluatedNode, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
 	a, b := yes.v.Type(), no.v.Type()
@@ -183,11 +184,11 @@ func (c *call) payment(m *Meter, args []*evaluatedNode) payment {
 	return p
 }
 
-// uniform converts v, a tuple or an object, to the type in the parameter `want`, if this type is a
-// list, a set or a map. If the element type of `want` is "any", the library go-cty would compare
-// the types of all elements with each other. The method `uniform` is faster, because it first
-// drops duplicate types. It returns v unchanged if it cannot convert v. Then go-cty converts v
-// later, or reports an error.
+// uniform converts v, which is a tuple or an object, to the type in the parameter `want`, if this
+// type is a list, a set or a map. The library go-cty could do so, too. But if the element type of
+// `want` is "any", go-cty would compare the types of all elements with each other. The method
+// `uniform` is faster, because it first drops duplicate types. If it cannot convert v, it returns v
+// unchanged. Then go-cty converts v later, or reports an error.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {
 		return v

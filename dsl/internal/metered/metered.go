@@ -111,8 +111,8 @@ func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
 	return out
 }
 
-// around returns e in parentheses. Each node of this package embeds such an expression. So a
-// function of the library that visits all parts of an expression also visits e.
+// around returns e in parentheses. Each node of this package embeds the result. So if a function of
+// the library visits all parts of an expression, it also visits e.
 func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }

@@ -42,8 +42,8 @@ type rate struct {
 // usual is the rate of functions that read their arguments a few times and copy them once.
 var usual = rate{perByte: 30, perNode: 500, byteMemory: 3, nodeMemory: 200}
 
-// rates holds the rates of functions for which the usual rate is too low. It also holds rates of
-// functions that often have large texts as arguments, if the usual rate is too high for them.
+// rates holds the rates of two kinds of functions. For the first kind, the usual rate is too low.
+// For the second kind, the usual rate is too high, and their arguments are often large texts.
 var rates = map[string]rate{
 	"length":          {perByte: 110, perNode: 50},
 	"md5":             {perByte: 8, byteMemory: 1},
@@ -245,9 +245,9 @@ func payFormat(p *payment) {
 	p.built(p.weights0().bytes + product(verbs, longest))
 }
 
-// payFormatList charges for formatlist. The result has one line for each element of the lists. An
-// element of a list occurs in one line, at most once for each verb. An argument that is not a list
-// occurs in every line.
+// payFormatList charges for formatlist. The result of formatlist has as many lines as the longest
+// list has elements. Each element of a list is only in one line, at most once for each verb. An
+// argument that is not a list is in every line.
 func payFormatList(p *payment) {
 	p.numbers()
 	lines, lists, each := int64(1), weight{}, weight{}
@@ -279,8 +279,8 @@ func payReplace(p *payment) {
 }
 
 // pattern charges for a call that matches a text. It also charges for compiling the regular
-// expression, which go-cty does twice. The parameters are the indexes of the regular expression and
-// of the text in p.args.
+// expression, which go-cty does twice. The parameters are indexes in p.args: `pattern` is the index
+// of the regular expression, and `text` is the index of the text.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
@@ -329,7 +329,8 @@ func payRegexAll(p *payment) {
 	}
 }
 
-// payRange charges for the elements of a range. The library go-cty returns at most 1,024 of them.
+// payRange charges for the elements that the function `range` returns. The library go-cty returns
+// at most 1,024 elements.
 func payRange(p *payment) {
 	var at [3]float64 // arguments of range: (end), (start, end) or (start, end, step)
 	for i, v := range p.args {

@@ -20,10 +20,11 @@ const maxTemplate = 1 << 20
 // its Meter to such a function as a third argument. So the function can charge for the evaluation.
 var rendering = map[string]bool{"templatestring": true, "templatefile": true}
 
-// MeterIn returns the Meter that the method call.Value has added to the arguments of a function
-// that renders a template. The parameter `args` holds the arguments after the template and its
-// variables. If args is empty, call.Value has added no Meter, and MeterIn returns a new Meter.
-// MeterIn returns false if args has more than one element, or an element that is not a Meter.
+// MeterIn returns the Meter that limits the cost of a function that renders a template. The
+// parameter `args` holds the arguments after the template and its variables. The method call.Value
+// adds the Meter as such an argument. If args is empty, it has added none, and MeterIn returns a
+// new Meter. MeterIn returns false if args has more than one element, or if the element is not a
+// Meter.
 func MeterIn(args []cty.Value) (*Meter, bool) {
 	switch {
 	case len(args) == 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A weight is the size of a value. An inner value that occurs several times counts each time,
-// because code that reads the whole value reads this inner value each time.
+// A weight is the size of a value. If an inner value occurs several times, it counts each time,
+// because code that reads the whole value reads the inner value each time.
 type weight struct {
 	// nodes is the number of inner values, plus one for the value itself. For each null,
 	// unknown or empty value, its type and the types inside of this type count, too.

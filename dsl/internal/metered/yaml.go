@@ -67,9 +67,9 @@ func openBrackets(line string) int {
 	return open
 }
 
-// yamlSize returns an upper limit for the size of a text in bytes if each alias is replaced by its
-// value. The worst case is a chain: the value of each anchor uses the previous anchor, and all
-// anchors are used equally often. yamlSize assumes this case.
+// yamlSize returns an upper limit for the size of a text, in bytes, after each alias is replaced by
+// its value. The size is largest if the anchors form a chain, in which the value of each anchor
+// uses the previous anchor, and if all anchors are used equally often. yamlSize assumes this case.
 func yamlSize(text string) int64 {
 	size := int64(len(text))
 	text = yamlBreaks.Replace(text)

@@ -9,10 +9,12 @@ import (
 // An Assignment gives a value to a variable.
 type Assignment struct {
 	Name string
-	// Text is the value from a flag or from the environment; "" for a values file. For a variable
-	// of type string, Text is the string itself. For another type, Text is an expression. For a
-	// variable with neither a type nor a default, Text is an expression if it is a valid list or
-	// object, and otherwise the string itself.
+	// Text is the value from a flag or from the environment; "" for a values file. The type of the
+	// variable decides how Text is read:
+	//   - For the type string, Text is the string itself.
+	//   - For any other type, Text is an expression.
+	//   - For a variable with neither a type nor a default, Text is an expression if it is a valid
+	//     list or object. Any other Text is the string itself.
 	Text   string
 	Source string     // origin of the value: "--var", "ENGINE_VAR_x" or "file.vars.hcl:3"
 	Where  diag.Range // position of the value in a values file; zero for other sources

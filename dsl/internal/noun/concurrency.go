@@ -13,8 +13,8 @@ const (
 const PriorityOfRun = -1
 
 // A Concurrency holds the concurrency block of a workflow or group. It limits how many runs with
-// the same key may be open and admitted at the same time. For a group these are its child runs,
-// which are runs of the workflow WORKFLOW.GROUP.
+// the same key may be open and admitted at the same time. If the block is in a group, it limits the
+// child runs of the group: the runs of the workflow WORKFLOW.GROUP.
 type Concurrency struct {
 	Limit func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
 	Key   func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit

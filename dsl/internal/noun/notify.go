@@ -29,9 +29,9 @@ var NotifyStates = []string{"succeeded", "failed", "compensated", "cancelled", "
 var personStates = []string{"parked", "compensation_failed", "overdue"}
 
 // AnnounceGroups gives the notify blocks of a workflow to its groups, at any depth. For the run of
-// a group, the blocks announce only the states in which the run needs a person. The author of the
-// blocks asked for states of the run around the group, and the other states of a group's run are no
-// states of that run.
+// a group, a block announces only the states in which the run needs a person. The author of the
+// block asked for states of the run of the workflow. If the run of a group is in any other state,
+// such as succeeded, this says nothing about the state of the run of the workflow.
 func (w *Workflow) AnnounceGroups() {
 	var all []*Notify
 	for _, n := range w.Notify {

@@ -17,10 +17,9 @@ const (
 	AspectUndo   = "undo"
 )
 
-// Renumbered returns a copy of w for a run that moves from the workflow `before` to w. A run
-// numbers its nodes, and these numbers never change. So in the copy, the index of a step is the
-// number of its node. stepOf[i] is the index in w of the step that belongs to node i; -1 = w has no
-// such step.
+// Renumbered returns a copy of w for a run that moves from the workflow `before` to w. The numbers
+// of a run's nodes never change. So in the copy, the index of a step is the number of its node in
+// the run. stepOf[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
 func (w *Workflow) Renumbered(before *Workflow, stepOf []int32) *Workflow {
 	out := *w
 	out.nodeOf = make([]int, len(w.Steps))
@@ -58,8 +57,9 @@ func (w *Workflow) Renumbered(before *Workflow, stepOf []int32) *Workflow {
 		if was != nil {
 			s.keyName = was.KeyName()
 		} else if s.keyName = s.Name; taken[s.Name] {
-			// An earlier step has this name in its idempotency keys, so the new step needs another
-			// name there. A name in a file cannot contain the sign @, so no step has the new name.
+			// An earlier step has this name in its idempotency keys. So the new step gets another
+			// name there, with the sign @. No name in a file can contain this sign, so no step has
+			// the new name.
 			s.keyName = s.Name + "@" + strconv.Itoa(i)
 		}
 		out.Steps[i] = &s
@@ -87,9 +87,9 @@ func (w *Workflow) NodeOf(i int) int {
 	return w.nodeOf[i]
 }
 
-// KeyName returns the name of the step in idempotency keys. It is the name of the step in the first
-// definition with which the run had this step. So the keys stay the same when a moved block gives
-// the step another name.
+// KeyName returns the name of the step in idempotency keys. Usually, this is the name of the step
+// in the first definition with which the run had this step. So the keys stay the same when a moved
+// block gives the step another name. For an exception, see Renumbered.
 func (s *Step) KeyName() string {
 	if s.keyName != "" {
 		return s.keyName

@@ -16,10 +16,10 @@ const (
 type Unique struct {
 	Scope  Scope
 	Retain time.Duration // how long a reached goal is kept; 0 = until a person resets it
-	// These two fields say what happens to a submission whose key another run holds. At most
-	// one of them is true. If both are false, the submission attaches to that run.
+	// These two fields say what happens to a new submission whose key a run already holds. At most
+	// one field is true. If both are false, the submission attaches to the run that holds the key.
 	Reject  bool // the submission is refused
-	Replace bool // the other run is cancelled, and the new run starts when the key is free
+	Replace bool // the run that holds the key is cancelled, and the new run starts when the key is free
 	// Variable is the name of the variable whose value is the key; "" = the key is another
 	// expression.
 	Variable string

@@ -7,10 +7,9 @@ import (
 	"github.com/saga-engine/engine/dsl/rung"
 )
 
-// AfterUnknown returns the reactions to an attempt whose outcome is unknown, in the order in
-// which the engine tries them. The engine tries a reaction only if the previous reaction did not
-// succeed. For a read-only action AfterUnknown returns nil: an unknown outcome of such an action
-// counts as a failure.
+// AfterUnknown returns the reactions to an attempt whose outcome is unknown. The engine tries them
+// in the order of the result, until one of them succeeds. For a read-only action AfterUnknown
+// returns nil, because an unknown outcome of such an action counts as a failure.
 func (w *Workflow) AfterUnknown(s *Step, r Retry) []rung.Rung {
 	if s.Do.ReadOnly {
 		return nil

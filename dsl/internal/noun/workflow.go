@@ -33,8 +33,8 @@ type Workflow struct {
 	Outputs   []Output
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
 	// NotifyAround is set only for the workflow of a group. It holds the notify blocks of the
-	// outermost workflow around the group, for the states in which a run of the group needs a
-	// person.
+	// outermost workflow that contains the group, for the states in which a run of the group needs
+	// a person.
 	NotifyAround []*Notify
 	Notifies     string // workflow whose states this workflow announces; "" = this workflow announces none
 
@@ -61,9 +61,9 @@ type Workflow struct {
 	// engine does not evaluate Settings to order the steps that wait for slots.
 	StepPriorities bool
 
-	// Shortest is the shortest timeout, interval or deadline in the workflow; 0 = not known before
-	// a run. While a call is in flight, the Supervisor looks at the run again after this time at
-	// the latest.
+	// Shortest is the shortest time in the settings of the workflow, such as a timeout, interval,
+	// deadline or cool-down; 0 = not known before a run. While a call is in flight, the Supervisor
+	// looks at the run again after this time at the latest.
 	Shortest time.Duration
 
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
@@ -133,7 +133,9 @@ func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, 
 // definition. The input of the step gives values to the variables of this workflow.
 type Child struct {
 	Workflow *Workflow // workflow of the child run; never nil
-	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
+	// true = the workflow consists of the steps in a group block, and the step with this Child is
+	// the step that starts the group
+	Group bool
 }
 
 // ChildAgent returns the constant ChildAgent: the name of the agent in calls that start and undo
@@ -234,8 +236,8 @@ type Step struct {
 	After  []int
 	Before []int
 
-	// In a step that calls an agent, Value, Until and Wait are nil. In every other step exactly one
-	// of the three is set, and Do is NoCall.
+	// In a step that calls an agent or starts a child run, Value, Until and Wait are nil. In any
+	// other step, exactly one of these three fields is set, and Do is NoCall.
 	Value ValueFunc // computes the output of a value step
 	Until LimitFunc // end of a timer; a duration counts from the time at which the step is ready
 	Wait  *Wait     // signals for which a wait step waits
@@ -252,8 +254,8 @@ type Step struct {
 	OnRerun   Rerun
 
 	// When is the condition of the step. The engine evaluates it once, before Settings and ForEach.
-	// If the step has for_each and the condition uses each.* or self.*, the condition is in
-	// WhenEach instead of When. The engine evaluates WhenEach for each instance.
+	// If the step has for_each and the condition uses each.* or self.*, When is nil, and the
+	// condition is in WhenEach. The engine evaluates WhenEach for each instance.
 	When     func(*eval.Scope) (bool, error)
 	WhenEach func(*eval.Scope) (bool, error)
 	ForEach  func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
@@ -274,8 +276,8 @@ type Step struct {
 	// aspect has the same text in two definitions, the aspect counts as unchanged.
 	Aspects func() map[string]string
 	// Gone is true if the present definition of the run does not have the step
-	// (Workflow.Renumbered). Then the step does nothing. Instance is true if the step is Gone and
-	// its node is an instance of another step.
+	// (Workflow.Renumbered). Then the step does nothing. Instance is true if, in addition, the node
+	// of the step is an instance of another step.
 	Gone, Instance bool
 	keyName        string // name in idempotency keys; "" = Name
 }
@@ -362,8 +364,8 @@ type Wait struct {
 	// Payload converts the JSON payload of a signal to the declared type. It returns an error if
 	// the payload does not have this type. Payload is never nil.
 	Payload func(json []byte) (value.Value, error)
-	// Continue is true for on_timeout = "continue": if the deadline of the step passes, the step
-	// succeeds with the output null. If Continue is false, the step fails when its deadline passes.
+	// Continue is true for on_timeout = "continue". Then the step succeeds with the output null
+	// when its deadline passes. If Continue is false, the step fails when its deadline passes.
 	Continue bool
 }
 
@@ -397,13 +399,13 @@ type Action struct {
 	ReadOnly   bool   // true = a call has no effect
 	ByKey      bool   // true = as an undo, the action finds the effect by the idempotency key of the undone call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
-	// Asks is the action with which the engine asks whether a call of this action had its effect.
-	// Asks is read-only and belongs to the same agent. The result of Asks.Output becomes the output
-	// of the call that the engine asks about. nil = the engine asks with this action itself.
+	// Asks is the action that the engine calls to ask whether an earlier call of this action had
+	// its effect. Asks is read-only and belongs to the same agent. The result of Asks.Output
+	// becomes the output of the earlier call. nil = the engine asks with this action itself.
 	Asks *Action
-	// AskInput evaluates the input of Asks. It uses the same values as the input of this action. In
-	// addition it uses Self.Key of the Scope: the key of the call that the engine asks about. If
-	// the engine asks about an undo, Self.Key is the key of the undone call.
+	// AskInput evaluates the input of Asks for an earlier call. It uses the same values as the
+	// input of the earlier call, and Self.Key of the Scope: the idempotency key of the earlier
+	// call. If the earlier call was an undo, Self.Key is the key of the call that was undone.
 	AskInput ValueFunc
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.
@@ -411,10 +413,10 @@ type Action struct {
 	Typical     time.Duration // usual duration of a call; 0 = not known
 
 	// Output checks a reply against the schema and against output_type. It converts the reply and
-	// marks the sensitive parts. If it returns an error, the call fails with the code bad_reply.
-	// For a declared action, Output also computes the declared output. If a fail_when block of the
-	// declared action is true for the reply, the error is a *Refused, which has the method Failure.
-	// Output is never nil.
+	// marks the sensitive parts. For a declared action, Output also computes the declared output.
+	// If a fail_when block of the declared action is true for the reply, Output returns a *Refused,
+	// whose method Failure returns the error code. With any other error of Output, the outcome of
+	// the call is unknown, and the error code is bad_reply. Output is never nil.
 	Output func(json []byte) (value.Value, error)
 	// Stated checks and converts an output that a person states, as Output does for a reply. Only a
 	// declared action needs Stated, because only the output of a declared action differs from the
@@ -441,9 +443,10 @@ type Undo struct {
 // A Condition is a precondition, a postcondition, or the condition of a fail_when block.
 type Condition struct {
 	Check func(*eval.Scope) (bool, error)
-	// Message and Code return the text and the error code of the failure. A fail_when block causes
-	// a failure if Check returns true, and any other Condition if Check returns false. Code is
-	// never nil: if the source has no error_code, Code returns a default code.
+	// Message returns the text of the failure, and Code returns its error code. The condition of a
+	// fail_when block causes a failure if Check returns true. Any other condition causes a failure
+	// if Check returns false. Code is never nil: if the source has no error_code, Code returns a
+	// default code.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
 }
@@ -455,8 +458,8 @@ type Refusal struct {
 	Permanent bool // true = after this failure, the engine does not repeat the call
 }
 
-// A Catch says after which failures of a step the run continues, and which output the step then
-// has.
+// A Catch says after which failures of a step the run continues, and which output the step has
+// after such a failure.
 type Catch struct {
 	Errors func(*eval.Scope) ([]string, error) // error codes of the caught failures; "*" matches every code
 	Output ValueFunc                           // output of the step after a caught failure; nil = the output is null

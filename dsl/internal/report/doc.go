@@ -1,7 +1,7 @@
 // Package report collects the findings of one check.
 //
 //	in:   positions in the source, texts, diagnostics of the hcl library
-//	out:  sorted findings with their source line, the blocks around it, and suggestions
+//	out:  sorted findings with their source line, the blocks that contain it, and suggestions
 //
 // It reads no file: the caller passes the sources.
 //

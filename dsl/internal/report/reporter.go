@@ -198,8 +198,8 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 // start of a finding, and also the largest number of bytes after this start.
 const MaxLine = 500
 
-// window shortens the line src[start:end] to the bytes around the index `at`, if the line is long.
-// It returns where these bytes begin and end in src.
+// window shortens the line src[start:end], if it is long, to some bytes before and after the index
+// `at`. It returns where these bytes begin and end in src.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
@@ -231,8 +231,8 @@ type BlockRange struct {
 	Label      string // name of the block in messages, such as `step "book"`
 }
 
-// at returns a text that names the blocks around the start of a range, such as
-// `in workflow "order", step "book"`. It returns "" if no block encloses this start.
+// at returns a text that names the blocks that contain the start of a range, such as `in workflow
+// "order", step "book"`. It returns "" if no block contains this start.
 func (p BlockRanges) at(r diag.Range) string {
 	var labels []string
 	for _, pl := range p[r.File] { // sorted by start, so an outer block comes first

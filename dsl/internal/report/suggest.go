@@ -15,9 +15,9 @@ import (
 )
 
 // suggestAttribute returns a suggestion for a diagnostic about an attribute that an object does not
-// have. The suggestion names the most similar attribute. If no attribute is similar, the suggestion
-// names all attributes, if there are at most 12. suggestAttribute returns "" if it suggests
-// nothing, and for any other diagnostic.
+// have. The suggestion names the most similar attribute. If no attribute is similar and the object
+// has at most 12 attributes, the suggestion names all of them. In any other case, and for any other
+// diagnostic, suggestAttribute returns "".
 func suggestAttribute(d *hcl.Diagnostic) string {
 	name, ty, ok := MissingAttribute(d)
 	if !ok {

@@ -29,7 +29,7 @@ func Of(condition hclsyntax.Expression, types func(variable string) cty.Type) js
 	}
 	data, err := json.Marshal(n)
 	if err != nil {
-		return nil // a number that JSON does not have
+		return nil // JSON cannot hold a number of the rule
 	}
 	return data
 }
@@ -83,7 +83,7 @@ func constant(e hclsyntax.Expression) (any, cty.Type) {
 	default:
 		return nil, cty.NilType
 	}
-	v, diags := e.Value(nil) // without variables and functions, so only a constant has a value
+	v, diags := e.Value(nil) // nil: no variables and functions, so only a constant has a value
 	if diags.HasErrors() || v.IsNull() || !v.IsKnown() {
 		return nil, cty.NilType
 	}

@@ -16,8 +16,8 @@ type BlockSchema struct {
 	Free       bool              `json:"free_attributes"` // true = the attributes may have any name
 	Attributes []AttributeSchema `json:"attributes"`
 	Blocks     []BlockSchema     `json:"blocks"` // inner blocks
-	// true = the block is inside of a block of the same kind, such as a group in a group. The inner
-	// blocks are the same as those of the outer block, so Blocks is empty.
+	// true = the block is inside of a block of the same kind, such as a group in a group. Then
+	// Blocks is empty, because the outer block has the same inner blocks in its own field Blocks.
 	Nested bool `json:"nested,omitempty"`
 }
 
@@ -42,9 +42,9 @@ type ReferenceSchema struct {
 // Describe returns the blocks that a file may have at its top level, with all inner blocks.
 func Describe() []BlockSchema { return ModuleSpec.describe() }
 
-// describe returns the inner blocks of s. The parameter `around` holds the specs of the blocks
-// around s. If a block is inside of a block with the same spec, describe sets its field Nested and
-// does not describe its inner blocks. Without this rule, describe would never end.
+// describe returns the inner blocks of s. The parameter `around` holds the specs of the blocks that
+// contain s. If the spec of an inner block is s or one of these specs, describe only sets the field
+// Nested for it, and does not describe what is inside. Without this rule, describe would never end.
 func (s *bodySpec) describe(around ...*bodySpec) []BlockSchema {
 	around = append(slices.Clone(around), s)
 	out := make([]BlockSchema, 0, len(s.blocks))

@@ -29,8 +29,9 @@ func Prescan(src []byte, file string) *hcl.Diagnostic {
 	return checkTokens(tokens)
 }
 
-// prescanTemplate does the same as Prescan for a template, which is the text inside of a string.
-// It does not check the size. The parameter `start` is the position of the template in its file.
+// prescanTemplate checks a template, which is the text inside of a string, as Prescan checks a
+// file. But it does not check the size. The parameter `start` is the position of the template in
+// its file.
 func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	tokens, _ := hclsyntax.LexTemplate(src, file, start)
 	return checkTokens(tokens)

@@ -134,7 +134,8 @@ func (e *Encoder) list(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// object writes the attributes, sorted by name: the iterator of cty returns them in this order.
+// object writes the attributes, sorted by name. It need not sort them itself, because the iterator
+// of cty returns them in this order.
 func (e *Encoder) object(v cty.Value, hidden bool) error {
 	e.Out = append(e.Out, '{')
 	first := true

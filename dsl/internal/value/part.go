@@ -14,9 +14,9 @@ type PathStep struct {
 	Index int    // index of the element, from 0; -1 = the PathStep selects an attribute
 }
 
-// MarksAt returns whether the whole part at the JSON pointer ptr is sensitive. The result `ok` is
-// false if there is no simple answer: only some inner part is sensitive, or the part contains a
-// secret or belongs to a secret.
+// MarksAt reports whether the part of v at the JSON pointer ptr is sensitive as a whole. The result
+// `ok` is false if the answer is neither yes nor no: only some inner part is sensitive, or the part
+// contains a secret or belongs to a secret.
 func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	if !v.marked() {
 		return false, true
@@ -44,8 +44,8 @@ func below(ptr, outer string) bool {
 }
 
 // FarPart is the smallest size of a large document, in bytes. In a large document, PartOf finds an
-// attribute by an index. If this attribute is large itself, PartOf does not search inside of the
-// attribute, because it is cheaper to decode the document once for the whole run.
+// attribute by an index. If the value of this attribute is large, too, PartOf does not search
+// inside of it, because it is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
 // PartOf returns the JSON of the part of v at the path. The result `ok` is false if v has no
