@@ -125,7 +125,7 @@ var cliFaults = []fault{
 	{
 		name: "alerts are pushed in order, also after a failure",
 		in:   "cmd/engine/internal/alerts.(*Hook).drain",
-		old:  "break // the next read of the store begins with this alert again, so the order is kept", new: "continue",
+		old:  "so the alerts stay in order.\n\t\t\tbreak", new: "so the alerts stay in order.\n\t\t\tcontinue",
 		by: catches("cmd/engine/internal/alerts", "^TestHookRetries$"),
 	},
 	{
