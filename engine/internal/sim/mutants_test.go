@@ -67,7 +67,7 @@ var mutants = []mutant{
 	{"a takeover does not say who the owner is", "internal/owner/decision.go",
 		"x.f.Transition.Owner, x.f.adopting = &engine, true", "x.f.adopting = true", nil},
 	{"a claim overlooks what was said while it was on its way", "internal/owner/decision.go",
-		"x.f.Transition.Heard = x.r.heard", "_ = x.r.heard", nil},
+		"x.f.Transition.Heard = x.r.messagesRead", "_ = x.r.messagesRead", nil},
 	{"a takeover starts work before it reads what was said", "internal/owner/run.go",
 		"noCalls: len(messages) > 0}", "noCalls: false}", nil},
 	{"alerts are not written", "internal/owner/record.go",
