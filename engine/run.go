@@ -149,12 +149,10 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss), errors.As(err, &key):
 			return err
 		case err != nil && len(runs) > 0:
-			// The node could not join again, so it cannot release its runs. Other engines take them
-			// over when they notice that this node is gone.
+			// The node cannot release its runs. Others take them over when they notice that it is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
-			// The node was asked to stop while it owned no run, so it has none to release.
-			return nil
+			return nil // the node was asked to stop while it owned no run
 		}
 		t.InheritFrom(former, runs)
 	}

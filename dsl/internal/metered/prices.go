@@ -329,8 +329,8 @@ func payRegexAll(p *payment) {
 	}
 }
 
-// payRange charges for the elements that the function `range` returns. The library go-cty returns
-// at most 1,024 elements.
+// payRange charges for the elements that range() of the language returns. The library go-cty
+// returns at most 1,024 elements.
 func payRange(p *payment) {
 	var at [3]float64 // arguments of range: (end), (start, end) or (start, end, step)
 	for i, v := range p.args {
