@@ -147,7 +147,7 @@ func TestRestartRefusals(t *testing.T) {
 		from moving.From
 		want string
 	}{
-		"open":     {open, sequence(), moving.From{Step: "a"}, "the run has not ended; `engine explain`"},
+		"open":     {open, sequence(), moving.From{Step: "a"}, "the run has not ended; `engine explain o-42` shows what it accepts now"},
 		"undone":   {undone, sequence(), moving.From{Step: "c"}, "the run has undone step a, so there is nothing left that the new run could build on; restart from step a or from an earlier one"},
 		"no step":  {undone, sequence(), moving.From{Step: "z"}, `workflow order has no step "z"; its steps are a, b, c`},
 		"again":    {kept(t, sequence()), sequence(), moving.From{Step: "b"}, "step b has taken effect, and nothing has undone it: in the new run it would take effect a second time; restart from a later step"},
