@@ -118,7 +118,8 @@ func number(v slog.Value) int {
 	return 0
 }
 
-// lineOf returns a log line as one text: the message, and the attributes except the call's tag.
+// lineOf returns a log line as one text: the message and the attributes. It leaves out the
+// attributes that name the call: run, step and attempt.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)

@@ -41,7 +41,7 @@ func (i *instance) startLocked() bool {
 	return started
 }
 
-// live runs one process: it starts the process, watches it, and ends it.
+// The method live starts one process, watches it, and ends it.
 func (i *instance) live(ctx context.Context) {
 	a, p := i.agent, i.agent.pool
 	ctx, cancel := context.WithCancel(ctx)

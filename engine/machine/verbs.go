@@ -40,7 +40,7 @@ func noneFailed(of, step string) string {
 // attempt is answered or has expired.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
-	if len(d.run.Holds) > 0 { // the new owner has its own circuits and free slots
+	if len(d.run.Holds) > 0 { // no hold is kept: the new owner has other circuits, and free slots
 		d.run.Holds = slices.Clone(d.run.Holds)
 		for k := range d.run.Holds {
 			d.run.Holds[k].Until, d.run.Holds[k].Why = 0, ""

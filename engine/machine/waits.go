@@ -123,9 +123,9 @@ func (d waits) done(i int, out dsl.Value) {
 	loops{d.decider}.succeed(i)
 }
 
-// timedOut is called when the deadline of node i has passed. If the node waits for a signal, or for
-// its next iteration, and its step has on_timeout = "continue", timedOut ends the node and returns
-// true. Otherwise it returns false, and the caller lets the node fail.
+// timedOut is called when the deadline of node i has passed. It ends the node and returns true if
+// two conditions hold: the step has on_timeout = "continue", and the node waits for a signal or for
+// its next iteration. Otherwise it returns false, and the caller lets the node fail.
 func (d waits) timedOut(i int) bool {
 	n := d.get(i)
 	w := d.step(n).Wait

@@ -502,7 +502,8 @@ func (t *factWriter) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted returns the number of instances that a for_each step has after the factWriter's record.
+// counted returns the number of instances that a for_each step has in the state after the record
+// of the factWriter was applied.
 func (t *factWriter) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {

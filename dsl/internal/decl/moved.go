@@ -92,8 +92,8 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	}
 }
 
-// stepName reads an attribute of a moved block, which must be step.NAME. It returns the name and
-// the position of the attribute. After an error, ok is false.
+// stepName reads an attribute of a moved block. The value of the attribute must be step.NAME. It
+// returns the name and the position of the attribute. After an error, ok is false.
 func (d moveDecoder) stepName(b *syntax.Block, attr string) (name string, at hcl.Range, ok bool) {
 	e := b.Attr(attr)
 	if e == nil { // the Reader has reported that the attribute is missing

@@ -44,9 +44,10 @@ func CheckYAML(text string) error {
 	return nil
 }
 
-// openBrackets returns how many brackets a line opens and does not close. If the
-// line has quotes or similar characters, a bracket may be part of a text. Then
-// openBrackets counts every open bracket as not closed.
+// openBrackets returns how many brackets a line opens and does not close. If the line has quotes
+// or similar characters, a bracket may be part of a text. Then openBrackets ignores closing
+// brackets and counts every opening bracket. If brackets in the line are nested deeper than
+// value.MaxDepth, it returns the depth.
 func openBrackets(line string) int {
 	if strings.ContainsAny(line, "\"'#!&*\\") {
 		return strings.Count(line, "[") + strings.Count(line, "{")

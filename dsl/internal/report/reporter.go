@@ -20,7 +20,8 @@ type Reporter struct {
 	Blocks  BlockRanges       // blocks of the source files
 	List    diag.Diagnostics  // findings so far, in the order in which they were added
 	errors  int               // number of errors found so far
-	// true while the method Bounded runs a check, which ends early after MaxErrors errors
+	// true while the method Bounded runs a check. During this time, the method `full` ends the
+	// check after MaxErrors errors.
 	whole bool
 	// Effort limits the total cost of all evaluations of a check. If it is nil, the method
 	// Allowance sets it.

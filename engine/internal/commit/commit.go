@@ -220,9 +220,9 @@ func (c *Committer) gather(w *writer, first *Item) []*Item {
 const SubmitTries = 6
 
 // land commits a batch and passes the outcomes to the receivers. After an error of the store the
-// outcome is not known (decision 18). Then land sends the same rows again until ctx ends, so that
-// no run fails because of the error; but submissions are sent at most SubmitTries times. It returns
-// an error if this membership is over.
+// outcome is not known (decision 18). Then land sends the same rows again until the store answers
+// or ctx ends. So no run fails because of the error. Only submissions have a limit: land sends them
+// at most SubmitTries times. It returns an error if this membership is over.
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {

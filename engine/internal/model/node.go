@@ -89,7 +89,8 @@ type More struct {
 	// The person who last used `engine settle` for the step, or who repeated or skipped its
 	// failed undo; "" = no person did.
 	Manual string
-	// Last decision of a person with `engine settle`; StatedNothing = nothing can be corrected.
+	// Last decision of a person with `engine settle`; StatedNothing = there was no decision, or no
+	// person can correct it any more.
 	Stated Statement
 	Signal Reception // signals of a wait step; zero = the step has not begun to wait for a signal
 	Point  int       // number of the last checkpoint of the action, as the agent gave it

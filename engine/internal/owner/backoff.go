@@ -36,8 +36,9 @@ type backoff struct {
 	// this engine does not skip the run.
 	others bool
 	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
-	// unstaffed is true if the agents of the run are missing here. This engine can decide messages
-	// to the run even without the agents. But it skips messages until ignoredUntil.
+	// unstaffed is true if the agents of the run are missing in this engine; other engines may have
+	// them. This engine can decide messages to the run even without the agents. But it skips
+	// messages until ignoredUntil.
 	unstaffed    bool
 	ignoredUntil time.Time // store time until which messages are skipped; zero = none are skipped
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
-// Runs are the runs of a membership. An *owner.Scheduler implements Runs.
+// Runs is the part of a membership that takes new runs. An *owner.Scheduler implements Runs.
 type Runs interface {
 	// Submit stores a new run and makes the engine its owner: see owner.Scheduler.
 	Submit(ctx context.Context, st *owner.Start, at time.Time, e machine.Started) error

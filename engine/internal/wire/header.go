@@ -11,11 +11,12 @@ import (
 // HeaderSize is the largest size, in bytes, of the header of a single record.
 const HeaderSize = 3 * binary.MaxVarintLen64
 
-// CutSingle removes the header from the bytes of a single record. The header holds the format, the
-// number of records, and the time of the record. The result `version` is the format. The journal
-// row stores the time, which is the parameter `at`. Most rows have about 130 bytes, and removing
-// the header saves 10 of them. If the parameter `data` is not a single record of the present
-// format, or the record has another time, the result `ok` is false.
+// CutSingle removes the header from the bytes of a single record. Most rows have about 130 bytes,
+// and removing the header saves 10 of them. The header holds the format, the number of records, and
+// the time of the record. Nothing is lost: CutSingle returns the format as `version`, the number is
+// 1, and the journal row stores the time too. The parameter `at` is the time of the row. If `data`
+// is not a single record of the present format, or the record has another time than `at`, the
+// result `ok` is false.
 func CutSingle(data []byte, at time.Time) (rest []byte, version byte, ok bool) {
 	d := decoder{b: data}
 	if d.uint() != Format || d.uint() != 1 || model.Instant(d.uint()) != model.ToInstant(at) || d.err != nil {

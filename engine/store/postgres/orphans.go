@@ -83,11 +83,11 @@ type runs struct {
 }
 
 // orphaned returns open runs of dead members. If `unowned` is true, it also returns open runs
-// without an owner. It returns a run that is parked or compensation_failed, and has no next_check,
-// only under two conditions: a message waits for the run, and fewer than store.MaxDeaths engines
-// died with the run in hand. If a caller reads page after page, orphaned makes one query for many
-// pages. A run that becomes an orphan after this query may be missing in the pages until the next
-// query.
+// without an owner. For some runs there is a further condition: they are parked or
+// compensation_failed, and have no next_check. Such a run is returned only if a message waits for
+// it and fewer than store.MaxDeaths engines died with the run in hand. If a caller reads page after
+// page, orphaned makes one query for many pages. A run that becomes an orphan after this query may
+// be missing in the pages until the next query.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {

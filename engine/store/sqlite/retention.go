@@ -189,9 +189,9 @@ func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (
 		}
 		return nil
 	})
-	// This is the last page if its last run was created at the time age.latest or later. If only a
-	// run in the middle of the page was created then, older runs may follow, because the clocks of
-	// engines differ.
+	// This is the last page if its last run was created at the time age.latest or later. It is not
+	// enough that another run of the page was created so late: older runs may follow, because the
+	// clocks of engines differ.
 	return p, n < limit || end, err
 }
 

@@ -133,8 +133,8 @@ func (x *landing) unnamed(t *store.Transition) (store.Outcome, error) {
 	return o, err
 }
 
-// knows reports whether the file contains the workflow. Workflows are never removed, so knows
-// asks the file only until the answer is yes.
+// knows reports whether the file contains the workflow. A workflow is never removed. So after the
+// first answer "yes", the method does not read the file again.
 func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	if x.s.flows[id] {
 		return true, nil

@@ -132,8 +132,8 @@ func decodeNote(seq int32, b []byte) (note, bool) {
 	return note{seq, store.EngineID(binary.BigEndian.Uint32(b)), b[4] == 1, binary.BigEndian.Uint64(b[5:]), store.MessageID(binary.BigEndian.Uint64(b[13:]))}, true
 }
 
-// engines runs one engine after another. When an engine is declared dead, the next engine
-// joins.
+// The method engines lets one engine after another work. When an engine is declared dead, the next
+// engine joins.
 func (s *stress) engines(ctx context.Context, n int) {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(n)))
 	store := []store.Store{s.Store, s.Other}[n%2]

@@ -82,7 +82,7 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 	return warnIdle(ctx, a, s)
 }
 
-// warnIdle warns if no living engine works on the state, so that no tick starts a run.
+// warnIdle warns if no living engine works on the state. Without an engine, no tick starts a run.
 func warnIdle(ctx context.Context, a *cli.App, s *session.Session) error {
 	members, err := s.Store.Live(ctx)
 	if err != nil {

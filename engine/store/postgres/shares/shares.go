@@ -102,7 +102,9 @@ func (s *Shares) TakeCalls(ctx context.Context, engine store.EngineID, ask quota
 	return grant, nil
 }
 
-// locked calls fn in a transaction that has locked the limit and a fence row of the engine.
+// locked calls fn in a transaction that has locked the limit and a fence row of the engine. The
+// store removes the fence rows of an engine when it declares the engine dead. If no fence row is
+// left, locked does not call fn, and returns store.ErrFenced.
 func (s *Shares) locked(ctx context.Context, what string, engine store.EngineID, limit string, fn func(*sql.Tx) error) error {
 	tx, err := s.Begin(ctx)
 	if err != nil {
