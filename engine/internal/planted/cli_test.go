@@ -226,8 +226,8 @@ var cliFaults = []fault{
 	},
 	{
 		name: "restart --dry-run refuses the name of another run",
-		in:   "cmd/engine/internal/restart.(*work).preview",
-		old:  "err != nil || taken", new: "err != nil || taken && false",
+		in:   "cmd/engine/internal/restart.(*work).nameTaken",
+		old:  `w.o.RunID == ""`, new: `w.o.RunID != ""`,
 		by: catches("cmd/engine", "^TestScriptSQLite$/^restart$"),
 	},
 	{
