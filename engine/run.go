@@ -149,7 +149,7 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.As(err, &loss), errors.As(err, &key):
 			return err
 		case err != nil && len(runs) > 0:
-			// The node cannot release its runs. Others take them over when they notice that it is gone.
+			// Other engines take the runs over when they notice that this node is gone.
 			return fmt.Errorf("hand over: %w", err)
 		case err != nil:
 			return nil // the node was asked to stop while it owned no run

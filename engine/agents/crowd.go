@@ -57,8 +57,8 @@ func (p *Pool) endIdle() {
 	}
 }
 
-// processEnded is called when a process has ended. Then the instances that could not start a process,
-// because too many were running, may try again.
+// processEnded is called when a process has ended. Then the instances that could not start a
+// process, because too many were running, may try again.
 func (p *Pool) processEnded() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()

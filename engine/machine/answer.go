@@ -155,8 +155,8 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	}, a)
 }
 
-// noteRetryAfter records the pause that the agent wants before the next call (retry_after). The parameter
-// `after` is this pause; if it is 0, noteRetryAfter does nothing.
+// noteRetryAfter records the pause that the agent wants before the next call (retry_after). The
+// parameter `after` is this pause; if it is 0, noteRetryAfter does nothing.
 func (d answers) noteRetryAfter(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return

@@ -230,8 +230,9 @@ func (d caller) boundChildren() {
 // the time until which its parent waits. The earlier time is the deadline.
 type bounds struct{ *decider }
 
-// ownAndUntil returns the own deadline of the run, and the time until which its parent waits; 0 = none. The
-// own deadline comes from the workflow. A person may have extended it, or a move may have changed it.
+// ownAndUntil returns the own deadline of the run, and the time until which its parent waits; 0 =
+// none. The own deadline comes from the workflow. A person may have extended it, or a move may have
+// changed it.
 func (d bounds) ownAndUntil() (own, until model.Instant) {
 	r := &d.run
 	switch {
@@ -255,7 +256,7 @@ func (d bounds) set(own, until model.Instant) {
 	if r.Parent.Run != 0 {
 		r.Bound = model.Bound{Own: own, Until: until}
 	}
-	r.Overdue = r.Overdue && r.Deadline <= d.at
+	r.Overdue = r.Overdue && r.Deadline != 0 && r.Deadline <= d.at
 }
 
 // parentWaits sets the deadline of a child run after the parent has changed the time until which

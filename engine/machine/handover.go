@@ -217,9 +217,9 @@ func (d handover) end(i int) {
 	d.edit(i).Handed.Signals = nil
 }
 
-// Need returns how much the run needs the signal. The early signals that the run keeps count as taken: a
-// step for which the run keeps a signal lacks none. The parameter `wf` must be the workflow of the run. The
-// Scratch may be nil.
+// Need returns how much the run needs the signal. The early signals that the run keeps count as
+// taken: a step for which the run keeps a signal lacks none. The parameter `wf` must be the
+// workflow of the run. The Scratch may be nil.
 func (s *Scratch) Need(wf *dsl.Workflow, state *State, ev SignalReceived) status.Need {
 	d := handover{s.decider()}
 	d.open(wf, state, Input{})
@@ -269,8 +269,8 @@ func (d handover) takers(except []bool) (list model.Takers) {
 	return list
 }
 
-// room returns how many early signals wait step i can take later. A step that waits now has looked at
-// all early signals and could take none.
+// room returns how many early signals wait step i can take later. A step that waits now has looked
+// at all early signals and could take none.
 func (d handover) room(i int) int {
 	n := d.get(i)
 	free := func(n *model.Node) bool { return !n.Ended() && n.Undo == model.UndoNone && !n.Waits() }

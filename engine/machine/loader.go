@@ -25,8 +25,7 @@ type Loader struct {
 	change  Change
 }
 
-// A nodeBuffer (this type, not the nodeBuffer of an agent) holds the data of one changed node while the
-// reader reads a record.
+// A nodeBuffer holds the data of one changed node while the reader reads a record.
 type nodeBuffer struct {
 	node     model.Node
 	more     model.More

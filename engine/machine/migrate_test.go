@@ -170,3 +170,14 @@ func TestMigrateChangesTheDeadline(t *testing.T) {
 		t.Errorf("a refused migration moves the run to workflow %d", to)
 	}
 }
+
+// A run that was overdue is not overdue any more when the new definition has no deadline.
+func TestMigrationWithoutADeadlineEndsOverdue(t *testing.T) {
+	wf := func(deadline ...any) *dsl.Workflow {
+		return flow(append([]any{do("a", exhausted(dsl.ExhaustedPark))}, deadline...)...)
+	}
+	p := start(t, wf(runDeadline(second(50))), "do a").fail("a", "flaky", "alert parked").wait(second(50), "alert overdue")
+	if p.migrate(wf()); p.s.Run().Overdue || p.s.Run().Deadline != 0 {
+		t.Errorf("the moved run has deadline %v, overdue %t", p.s.Run().Deadline, p.s.Run().Overdue)
+	}
+}

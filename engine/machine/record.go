@@ -370,14 +370,11 @@ type PauseChild struct {
 	Reason string
 }
 
-// whyParked is the reason for the pause of a group, if the run around the group is parked.
-const whyParked = "the run around the group is parked"
-
 // Why returns the reason for the pause, for people.
 func (p PauseChild) Why() string {
 	switch {
 	case p.Parked:
-		return whyParked
+		return "the run around the group is parked"
 	case p.Reason != "":
 		return "the run around the group is paused: " + p.Reason
 	}

@@ -27,8 +27,8 @@ func (c *comparison) signals() {
 	}
 }
 
-// takers returns the wait steps of the workflow that can still take early signals of the run, also those
-// in groups that have not started. For each it returns the name of the step, or of the group.
+// takers returns the wait steps of the workflow that can still take early signals of the run, also
+// those in groups that have not started. For each it returns the name of the step, or of the group.
 func (c *comparison) takers(wf *dsl.Workflow) (list model.Takers, names []string) {
 	for i, step := range wf.Steps {
 		room := c.room(i, step)

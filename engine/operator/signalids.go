@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -21,8 +22,17 @@ import (
 // page is how many rows or messages are read at a time.
 const page = 1000
 
-// inGroup reports whether a run of the workflow `flow` is the run of a group of the workflow `around`.
-func inGroup(flow, around string) bool { return strings.HasPrefix(flow, around+".") }
+// isGroup reports whether the workflow with the given name is a group of the workflow `around`. A
+// workflow of a library may have such a name, too, so the steps decide. Only if no step starts the
+// workflow, because the run was moved to a definition without it, the name decides.
+func isGroup(name string, around *dsl.Workflow) bool {
+	for _, step := range around.Steps {
+		if step.Child != nil && step.Child.Workflow.Name == name {
+			return step.Child.Group
+		}
+	}
+	return strings.HasPrefix(name, around.Name+".")
+}
 
 // known looks for a run of a group, at any depth below the run r, that knows the id of a signal. It
 // reads all child runs of r from the store, also child runs that r started before it was retried.
@@ -40,7 +50,7 @@ func (o *Operator) known(ctx context.Context, r journal.Run, id, signal string) 
 		}
 		for _, row := range rows {
 			after = row.Run
-			if other[row.WorkflowName] || !inGroup(row.WorkflowName, r.Flow.Name) {
+			if other[row.WorkflowName] || !isGroup(row.WorkflowName, r.Flow) {
 				continue
 			}
 			child, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, row.Run)
@@ -72,7 +82,7 @@ func (o *Operator) knownAround(ctx context.Context, r journal.Run, id string) (t
 		if err != nil {
 			return Receiver{}, false, err
 		}
-		if !inGroup(r.Flow.Name, around.Flow.Name) {
+		if !isGroup(r.Flow.Name, around.Flow) {
 			return Receiver{}, false, nil
 		}
 		if to, found, err = o.knows(ctx, around, id); err != nil || found {

@@ -119,7 +119,8 @@ const (
 	PurposeLearn Purpose = "learn"
 )
 
-// A FactKind says which kind of change a Fact describes. In the NDJSON stream it has the key "type".
+// A FactKind says which kind of change a Fact describes. In the NDJSON stream it has the key
+// "type".
 type FactKind string
 
 // The kinds of facts.

@@ -33,9 +33,9 @@ type NodeView struct {
 	// limit, or not known). Both are 0 if the step has no repeat block, or has not started.
 	Iteration, Iterations int
 
-	// Child is the public name of the child run that the node has started; "" = it has started none,
-	// or the engine refused to start it, for example because of no_room.
-	// If the node has started several child runs, Child is the name of the last one.
+	// Child is the public name of the child run that the node has started; "" = it has started
+	// none, or the engine refused to start it, for example because of no_room. If the node has
+	// started several child runs, Child is the name of the last one.
 	Child string
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet

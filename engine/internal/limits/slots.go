@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// answerValid is how long an answer of the store allows the engine to start calls. This time begins
-	// when the engine sends the question.
+	// answerValid is how long an answer of the store allows the engine to start calls. This time
+	// begins when the engine sends the question.
 	answerValid = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.

@@ -2,14 +2,15 @@ package model
 
 import "github.com/saga-engine/engine/dsl"
 
-// A Taker is a wait step that can still take early signals: a step of a run, or a step in a group that has
-// not started.
+// A Taker is a wait step that can still take early signals: a step of a run, or a step in a group
+// that has not started.
 type Taker struct {
 	Step *dsl.Step
 	Room int // how many signals the step can take; Unlimited = no bound is known
 }
 
-// Unlimited is the Room of a wait step that may take any number of signals, such as a step with `repeat`.
+// Unlimited is the Room of a wait step that may take any number of signals, such as a step with
+// `repeat`.
 const Unlimited = 1 << 30
 
 // TakersInside returns the wait steps in a group, at every depth. It returns nil if the step

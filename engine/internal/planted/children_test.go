@@ -183,6 +183,18 @@ var childrenFaults = []fault{
 		by: catches("engine/machine", "^TestChildHasNoMoreTimeThanItsParentWaits$"),
 	},
 	{
+		name: "a moved run without a deadline is not overdue",
+		in:   "engine/machine.bounds.set",
+		old:  "&& r.Deadline != 0 ", new: "",
+		by: catches("engine/machine", "^TestMigrationWithoutADeadlineEndsOverdue$"),
+	},
+	{
+		name: "a child run of a library is not taken for a group when an id is looked up",
+		in:   "engine/operator.isGroup",
+		old:  "return step.Child.Group", new: "return true",
+		by: catches("engine/operator", "^TestIsGroup$"),
+	},
+	{
 		name: "an engine that stops does not wait for child runs",
 		in:   "engine/internal/call.(*Caller).startChild",
 		old:  "w.kids[c.id()] = c", new: "w.calls[c.id()] = c",

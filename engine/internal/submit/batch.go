@@ -40,8 +40,8 @@ const tries = 3
 
 // All stores runs without an owner. It joins the store, submits all runs, and leaves the store. It
 // returns one result for each request. A result without an error and without a run says that the
-// request was not tried. In this case the result `why` is the reason. The result `left` is the error
-// of leaving the store.
+// request was not tried. In this case the result `why` is the reason. The result `left` is the
+// error of leaving the store.
 //
 // If the membership is over too early, All joins again, for the requests that are not stored. This
 // happens on an embedded state: an engine that opens the state declares all earlier engines dead.

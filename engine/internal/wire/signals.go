@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// putSignals writes a list of signals, and getSignals reads it. Snapshots have such a list, and so has
-// the start of a group's run. The parameter `ids` says whether the ids of the signals follow. They were
-// added later, so older rows and snapshots have none.
+// putSignals writes a list of signals, and getSignals reads it. Snapshots have such a list, and so
+// has the start of a group's run. The parameter `ids` says whether the ids of the signals follow.
+// They were added later, so older rows and snapshots have none.
 func putSignals(e *encoder, list []model.Signal, ids bool) {
 	e.uint(uint64(len(list)))
 	for k := range list {

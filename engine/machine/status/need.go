@@ -9,8 +9,8 @@ type Need uint8
 const (
 	// NeedNone: the run has enough signals of this name, or can take none.
 	NeedNone Need = iota
-	// NeedLater: a step that lacks a signal has to wait for the end of a group, or it is in a group that has
-	// not started.
+	// NeedLater: a step that lacks a signal has to wait for the end of a group, or it is in a group
+	// that has not started.
 	NeedLater
 	// NeedSoon: a step of the run itself lacks a signal, and this step depends on no open group
 	// that awaits the name of the signal.

@@ -98,8 +98,8 @@ FROM app.orders o ORDER BY id`)
 	return all, rows.Err()
 }
 
-// takeReplies takes replies out of the queue and stores their content, in one transaction. So a crash
-// loses no reply. The result n is the number of replies.
+// takeReplies takes replies out of the queue and stores their content, in one transaction. So a
+// crash loses no reply. The result n is the number of replies.
 func takeReplies(ctx context.Context, db *sql.DB) (n int, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

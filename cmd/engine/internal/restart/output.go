@@ -62,7 +62,7 @@ func (w *work) planJSON() error {
 	return nil
 }
 
-// result returns the JSON object of the command, without what is known only after the restart.
+// result returns the JSON object of the command, without the fields about the new run.
 func (w *work) result() map[string]any {
 	steps, refusals := []map[string]any{}, []map[string]any{}
 	for _, h := range w.plan.Steps {

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// PrintSubmission prints what has become of a submission whose run does not exist. It returns an
+// PrintSubmission prints whether a submission without a run waits or was refused. It returns an
 // exit code as an error: exit.Human for a submission that was refused, and exit.Open for a
 // submission that still waits.
 func PrintSubmission(a *cli.App, x *intake.Submission) error {

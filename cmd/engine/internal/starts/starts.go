@@ -23,8 +23,8 @@ type Waiting struct {
 	At   time.Time // when it was submitted or sent, by the store's clock
 }
 
-// maxEventsRead is the largest number of events that Oldest reads. It reads more than one event, because
-// the oldest ones may be quarantined, and a quarantined event does not wait.
+// maxEventsRead is the largest number of events that Oldest reads. It reads more than one event,
+// because the oldest ones may be quarantined, and a quarantined event does not wait.
 const maxEventsRead = 1000
 
 // Oldest returns the oldest submission and the oldest event that wait. It leaves out the submission

@@ -96,7 +96,8 @@ func DurableMethods(root string) ([]string, error) {
 	return slices.Compact(methods), nil
 }
 
-// eventTypes returns the names of the types in a source file that have a method with the name "event".
+// eventTypes returns the names of the types in a source file that have a method with the name
+// "event".
 func eventTypes(path string) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
