@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,6 +87,9 @@ func (m *matrix) active(c *matrixCase, name string, f matrixFeature) bool {
 			}
 		}
 		ready := len(names) == 1+f.kids
+		if !ready {
+			text = fmt.Sprintf("its open runs are %q", names)
+		}
 		for i, n := range names {
 			outer := i+1 < len(names) && strings.HasPrefix(names[i+1], n+".")
 			if ready && !outer {
