@@ -14,8 +14,11 @@ type Request struct {
 	Purpose Purpose
 	// JSON object with the inputs of the action; sensitive values are in plain text. Do not
 	// change the bytes, because other code may use the same slice.
-	Input          json.RawMessage
-	IdempotencyKey string        // the same for all attempts of a step, on all engines and after restarts (S26)
+	Input json.RawMessage
+	// IdempotencyKey is the same for all attempts of a step, on all engines and after restarts
+	// (S26). Two things give a step a new key: an undo with on_rerun = "undo_first", and
+	// `engine retry --new-key`.
+	IdempotencyKey string
 	ForwardKey     string        // for an undo: the key of the call to undo; otherwise ""
 	CompleteBy     time.Time     // after this time the agent must do nothing and send nothing (S28); never zero
 	Remaining      time.Duration // time until CompleteBy, computed by the sender of the call; 0 = not given

@@ -22,7 +22,8 @@ const (
 )
 
 // NotInGroup is the summary of an error about a line of the console: the line refers to a value
-// that the run of a group does not have. The parent of this run has the value, or a run further up.
+// that the run of a group does not have. The parent of this run, or a parent further up, has the
+// value.
 const NotInGroup = "No value in the run of a group"
 
 // String returns "error", "warning", "info" or "invalid".

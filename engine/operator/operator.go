@@ -41,9 +41,9 @@ type RefusedError struct {
 // the engine of the run is late, or if no engine works on the run.
 const maxWaitingSignals = 10_000
 
-// maxWaitingVerbs is the number of messages in the inbox of a run at which a further verb is
-// refused that is not a signal. It is larger than maxWaitingSignals, so that a person can cancel a
-// run whose inbox is full of signals.
+// maxWaitingVerbs is the number of messages in the inbox of a run at which every further verb is
+// refused, not only signals. It is larger than maxWaitingSignals, so that a person can cancel a run
+// whose inbox is full of signals.
 const maxWaitingVerbs = 11_000
 
 // maxWaitingSignalBytes is the largest size, in bytes, of all messages in the inbox of a run after

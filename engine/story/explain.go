@@ -162,7 +162,8 @@ func (x *explainer) repetition() {
 	}
 }
 
-// steps adds a sentence for each step that runs or waits, for at most mostTold steps.
+// steps adds a sentence for each step that runs or waits, for at most maxStepsDescribed steps. One
+// more sentence counts the other ones.
 func (x *explainer) steps() {
 	told, more := 0, 0
 	for i, n := range x.s.Nodes() {
@@ -359,7 +360,8 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		// The verb was refused only because it has no output; the person will add the output.
+		// If the verb was refused only because it has no output, it counts as accepted: the person
+		// will add the output.
 		return r.WantsOutput()
 	}
 	return !refused

@@ -8,8 +8,10 @@ import (
 // A star is an operator [*] or .* directly after a reference step.NAME. It may also be after a
 // reference to a group: refStep has already changed the first word of such a reference to `step`.
 type star struct {
-	step  string // name of the step or group
-	rest  string // attributes after the operator, such as .output.id; if there are none, ".output.NAME"
+	step string // name of the step or group
+	// rest is part of a diagnostic: the attributes after the operator, such as .output.id. It is
+	// ".output.NAME" if something else or nothing is after the operator.
+	rest  string
 	where hcl.Range
 }
 

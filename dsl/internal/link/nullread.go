@@ -402,8 +402,9 @@ func (v *nullVisitor) eachText() string {
 	return ""
 }
 
-// named sets the fields `output` and `deep`. The parameter `rest` has the parts of the reference
-// after the attribute `output`.
+// named sets the fields `output` and `deep` if the reference is step.NAME.output.X. The parameter
+// `rest` has the parts of the reference after the attribute in r.field. For any other reference,
+// named does nothing.
 func (r *stepRead) named(rest hcl.Traversal) {
 	if r.field != "output" || len(rest) == 0 {
 		return

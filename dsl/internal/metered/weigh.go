@@ -25,9 +25,9 @@ type weight struct {
 
 const nodeCost = 200
 
-// Weigh returns the size of a value, and charges for reading all its inner values. It charges for
-// an inner value each time that it reads this value, so the cost may grow exponentially with the
-// depth. Weigh panics when the meter exceeds a limit.
+// Weigh returns the size of a value, and charges for reading all its inner values. If an inner value
+// occurs in several places, Weigh reads it and charges for it once for each place. So the cost may
+// grow exponentially with the depth. Weigh panics when the meter exceeds a limit.
 func (m *Meter) Weigh(v cty.Value) weight {
 	var w weight
 	m.add(&w, v, 1)

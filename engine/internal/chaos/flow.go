@@ -19,8 +19,8 @@ type Step struct {
 	Action string   // action of the agent: do, once, blind or many
 	After  []int    // steps that this step depends on, as indexes into Flow.Steps
 	Keys   []string // keys of the instances of a for_each step; nil = the step has no for_each
-	// Gate is the source text of a timer or a wait that runs before this step, and after the steps
-	// in After. "" = no such step.
+	// Gate is the source text in the block of another step, which runs after the steps in After and
+	// before this step. It is a timer, a wait, or the start of a child run. "" = no such step.
 	Gate string
 }
 

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	// Engines of tests often wait: for leases to run out, for calls.
 	flag.Parse()
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
-		if err := p.Value.Set("4"); err != nil {
+		if err := p.Value.Set("8"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -260,8 +260,8 @@ func (e *rowSizeError) Error() string {
 
 // decide turns the events in the list `todo` into one transition and applies its records to the
 // run's state. So until the transition is committed, the state in memory is newer than the journal.
-// Until then, no call of the transition starts, and the callers of the events wait. If the commit
-// fails, the shard reads the state again. If nothing has to be written, decide returns a
+// Until then, no call of the transition starts, and the code that delivered the events waits. If the
+// commit fails, the shard reads the state again. If nothing has to be written, decide returns a
 // pendingCommit whose Transition has no Data. If the pool must decide the first event, decide
 // returns only a costlyDecision.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {

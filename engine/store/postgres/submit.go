@@ -207,7 +207,7 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 	}
 	if status.RunID(holder) == s.t.Run {
 		if s.t.Replaces != nil {
-			return false, naming.ErrFree // the transaction is rolled back, with the new row of the key
+			return false, naming.ErrFree // the error rolls the transaction back, which also removes the new row of the key
 		}
 		return false, nil
 	}

@@ -236,7 +236,8 @@ type aged struct {
 	shorts shortened
 }
 
-// whole creates a run that has every kind of row that a store keeps about a run.
+// whole creates a run with many kinds of rows: two journal rows, steps, names of nodes, a snapshot,
+// a late reply and a log line. If `key` is not "", the run also has a unique key.
 func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)

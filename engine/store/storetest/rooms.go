@@ -35,7 +35,7 @@ var roomRules = []rule{
 			t := w.limited(a, "eu", 1, 0, true)
 			w.land(a.writers[0], t)
 			w.full(a, w.limited(a, "eu", 1, 0, true))
-			w.land(a.writers[0], end(t.Run, 1, s)) // this frees the place even without Frees, which only sends a hint
+			w.land(a.writers[0], end(t.Run, 1, s)) // this frees the place even if Frees is false: Frees only adds a hint
 		}
 		t := w.limited(a, "eu", 1, 0, true)
 		w.land(a.writers[0], t)

@@ -173,8 +173,8 @@ func sealer(ctx context.Context, a *cli.App, s *Session, to access) (crypt.Seale
 	return crypt.NewSealer(keys...)
 }
 
-// unkeyed returns an error if the state was written with an encryption key. For such a state,
-// sealer must not create a key file with a new key.
+// unkeyed returns an error if the state was written with an encryption key. For such a state, the
+// function `sealer` must not create a key file with a new key.
 func (s *Session) unkeyed(ctx context.Context) error {
 	ids, err := journal.KeysOf(ctx, s.Store)
 	if err != nil {

@@ -307,7 +307,7 @@ func (w *writer) condition(s scope, block, on string) {
 }
 
 // catch writes a catch block. The parameter `output` is the source text of the argument `output`,
-// with %s for the attribute `id`; "" = the block has no output.
+// with %s in place of the value of `id`, such as "{ id = %s }"; "" = the block has no output.
 func (w *writer) catch(s scope, st *Step, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	w.f("%s  catch {\n", s.indent)
