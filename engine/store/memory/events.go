@@ -144,7 +144,8 @@ func (s *eventbox) FailedKeys(ctx context.Context, f events.KeyFilter) ([]events
 	return out, nil
 }
 
-// ListEvents returns the events in the inbox, the oldest first.
+// ListEvents returns the events in the inbox, the oldest first. If the parameter `quarantined` is
+// true, it returns only quarantined events.
 func (s *eventbox) ListEvents(ctx context.Context, quarantined bool, limit int) ([]events.Event, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

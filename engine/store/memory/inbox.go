@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// inboxRole is the part of a Store that keeps messages. It keeps a message until a row of
-// the message's run consumes it.
+// inboxRole is the part of a Store that keeps messages. It keeps a message until a row of the
+// message's run consumes it, or until Discard removes it.
 type inboxRole struct {
 	*state
 	*hands
@@ -20,7 +20,8 @@ type inboxRole struct {
 	turns    storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
-// Post puts a message into its run's inbox and sends a hint. For the errors, see store.Inbox.
+// Post puts a message into its run's inbox and sends a hint. If the inbox has a message with the
+// same Dedup already, Post only returns the id of that message. For the errors, see store.Inbox.
 func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -57,7 +58,8 @@ func (s *inboxRole) fullLocked(m store.Message) error {
 	return nil
 }
 
-// postLocked puts a message into the inbox of a run that exists, and sends a hint.
+// postLocked puts a message into the inbox of a run that exists, and sends a hint. If the inbox has
+// a message with the same Dedup already, postLocked only returns the id of that message.
 func (s *inboxRole) postLocked(m store.Message) store.MessageID {
 	for _, old := range s.inbox[m.Run] {
 		if m.Dedup != "" && old.Dedup == m.Dedup {
@@ -117,9 +119,10 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	}
 }
 
-// waitingLocked returns an engine's next page of runs with waiting messages. The parameter
-// `limit` is the largest number of runs in a page. The page has runs of the engine, runs
-// without an owner, and ended runs whose owner is dead.
+// waitingLocked returns an engine's next page of runs with waiting messages. The parameter `limit`
+// is the largest number of runs in a page. The page has runs of the engine, runs without an owner,
+// and ended runs whose owner is not alive. It leaves out runs that engines ignore until a person
+// decides about them (shunnedLocked).
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID
 	after := s.turns.After(id)
@@ -147,8 +150,9 @@ type hints struct {
 	wakes []chan struct{}
 }
 
-// Wakes returns a channel. It receives a hint when a message arrives, when a run without an
-// owner is submitted, and when an engine leaves. The channel is closed when ctx ends.
+// Wakes returns a channel. It receives a hint in these cases: a message arrives; a run without an
+// owner is submitted; a run that waits in line is submitted; a run gives up a place or a key
+// (Transition.Frees); an engine leaves. The channel is closed when ctx ends.
 func (s *hints) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.mu.Lock()

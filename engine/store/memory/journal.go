@@ -68,7 +68,7 @@ func (w *Writer) Commit(ctx context.Context, batch []store.Transition) ([]store.
 	if err != nil {
 		return nil, err
 	}
-	for { // after a lost reply, send the same batch with the same token again
+	for { // after a lost request or a lost reply, send the same batch with the same token again
 		out, known, err := w.send(ctx, token, batch)
 		if known || err != nil {
 			return out, err
@@ -115,9 +115,9 @@ type journal struct {
 	token int64 // the last token that was used for a commit
 
 	// The function `lose` is set only by tests; nil = nothing is lost. The store calls lose(false)
-	// before each commit, and lose(true) after each commit. If the first call returns true, the
-	// store behaves as if the request was lost. If the second call returns true, it behaves as if
-	// the reply was lost.
+	// before each try to commit, and lose(true) after each try, unless the engine was declared
+	// dead. If the first call returns true, the store behaves as if the request was lost. If the
+	// second call returns true, it behaves as if the reply was lost.
 	lose func(landed bool) bool
 }
 
@@ -153,7 +153,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		return store.ErrExists
 	case r != nil && int(t.Seq) < len(r.rows):
 		return store.ErrStale
-	case r == nil && t.Seq > 0: // retention has removed the run meanwhile
+	case r == nil && t.Seq > 0: // the run does not exist: retention may have removed it
 		return store.ErrStale
 	case t.Heard != nil && len(s.inbox[t.Run]) > int(*t.Heard):
 		return store.ErrStale
@@ -279,8 +279,9 @@ func landedNow(t store.Transition) store.Outcome {
 	return o
 }
 
-// submitLocked commits a run's first transition and the run's names. If an earlier run has
-// the name or holds the key, submitLocked commits nothing and returns that run.
+// submitLocked commits a run's first transition and the run's names. If an earlier run has the
+// name, submitLocked commits nothing and returns that run. If the unique key is not free for this
+// run, submitLocked commits nothing and returns the outcome of heldLocked.
 func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if t.Seq != 0 {
 		return store.Outcome{Err: fmt.Errorf("memory: submission of run %d begins with seq %d", t.Run, t.Seq)}

@@ -66,8 +66,8 @@ func (s *outbox) nextLocked(sink string, limit int, due bool, fn func(i int)) {
 	}
 }
 
-// Take returns the next reply of each run that has a reply for the sink, and marks these replies as
-// done.
+// Take returns the next replies of runs that have a reply for the sink, one of each run and at most
+// `limit` replies. It marks these replies as done.
 func (s *outbox) Take(ctx context.Context, sink string, limit int) (out []replies.Reply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -113,7 +113,9 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 	return out[:min(limit, len(out))], nil
 }
 
-// Claim returns the next reply of each run that has a reply for the sink.
+// Claim returns the next replies of runs that have a reply for the sink, one of each run and at
+// most `limit` replies. It leaves out replies that no engine can claim now. Until the duration
+// claimTime has passed, no engine can claim a reply of these runs again.
 func (s *outbox) Claim(ctx context.Context, sink string, limit int, claimTime time.Duration) (out []replies.Reply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -166,6 +168,7 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 }
 
 // Later records why a reply was not delivered. No engine can claim the reply during the pause.
+// Later does nothing if the reply is done.
 func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, why string) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -93,8 +93,8 @@ func (s *finder) runRowLocked(r *run) store.RunRow {
 // present returns the workflow that the run has now.
 func (r *run) present() store.WorkflowID { return cmp.Or(r.moved, r.head.Workflow) }
 
-// namedRunLocked returns the run with this public name, or with this internal id in
-// decimal. It returns nil if there is no such run.
+// namedRunLocked returns the run with this public name. If no run has this name, it returns the run
+// whose id naming.ParseRunID reads from the name. It returns nil if there is no such run.
 func (s *finder) namedRunLocked(name string) []store.RunRow {
 	id, ok := s.names[name]
 	if !ok {
@@ -156,7 +156,8 @@ func (s *finder) overdueLocked(f store.RunFilter) []*run {
 	return runs
 }
 
-// views is the part of a Store that lists steps and alerts for people.
+// views is the part of a Store that lists steps, alerts and places for people. It also finds the
+// heir of a run.
 type views struct {
 	*state
 	*evidence

@@ -32,7 +32,8 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 // Retain removes runs that finished before the given time, and everything that the store has about
 // these runs. If the workflow of a run has its own retention, the store uses this retention instead
 // of the given time. If a run was moved to another definition, the store uses the workflow of its
-// last definition. One call examines no more runs than the parameter `limit` says.
+// last definition. Some runs stay, and the row of a unique key may stay: see store.Retainer. One
+// call examines no more runs than the parameter `limit` says.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err
@@ -99,7 +100,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 }
 
 // waitingLocked returns the runs that Retain must keep, because one of their replies waits for its
-// sink.
+// sink and is younger than replies.KeepFor.
 func waitingLocked(s *state, now time.Time) map[status.RunID]bool {
 	waiting := map[status.RunID]bool{}
 	for _, p := range s.posted {
@@ -110,7 +111,9 @@ func waitingLocked(s *state, now time.Time) map[status.RunID]bool {
 	return waiting
 }
 
-// removeLocked removes a run that has ended, and its names.
+// removeLocked removes a run that has ended, and its public name. It also removes the entry of the
+// unique key that the run took last, unless the run still holds the key or another run waits for
+// it.
 func (s *retention) removeLocked(r *run) {
 	delete(s.runs, r.head.Run)
 	delete(s.sharing, r.head.Run)

@@ -21,7 +21,8 @@ type published struct {
 // A scheduleKey identifies a schedule by the name of its workflow and its own name.
 type scheduleKey struct{ workflow, name string }
 
-// Publish replaces a published workflow and its schedules.
+// Publish stores a published workflow and its schedules, in place of the former ones. Some fields
+// of the former schedules stay, see schedules.Store.
 func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -98,8 +99,9 @@ func (s *published) Published(ctx context.Context) ([]schedules.Workflow, error)
 	return list, nil
 }
 
-// Schedules returns the schedules that are due before the given time. If the time is zero, it
-// returns all schedules.
+// Schedules returns the schedules that are not paused and whose next tick is before the given time.
+// If the time is zero, it returns all schedules. It returns no more schedules than the parameter
+// `limit` says.
 func (s *published) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ type member struct {
 type run struct {
 	short *snapshots.Snapshot // latest snapshot, without its field Last; nil = none
 	head  store.Head
-	key   key // unique key; zero = none
+	key   key // unique key; if the field key.key is "", the run has none
 	// internal id of the run that started this run as a child; 0 = none
 	parent status.RunID
 	// trigger says what started the run.
@@ -96,7 +96,8 @@ type run struct {
 	// workflow that the run has now, if it was moved to another definition; 0 = it has
 	// head.Workflow
 	moved store.WorkflowID
-	nodes []store.NodeName // instances of the run's for_each steps
+	// instances of for_each steps; if the run was moved, also steps with new names
+	nodes []store.NodeName
 	late  []store.LateReply
 	logs  []store.LogLine
 

@@ -131,10 +131,10 @@ func (s *resealer) late(ctx context.Context, ids pq.Int64Array) ([]store.LateRep
 	return out, rows.Err()
 }
 
-// Reseal replaces data of one run in one transaction. If the run was removed, Reseal changes nothing
-// and returns ErrStale. If Reseal has to replace rows of the journal, it first appends the row with
-// the number d.Next to the journal. If the journal does not have exactly d.Next rows before that,
-// Reseal changes nothing and returns ErrStale, too.
+// Reseal replaces data of one run in one transaction. If the run was removed, Reseal changes
+// nothing and returns ErrStale. If Reseal has to replace rows of the journal, it first appends the
+// row with the number d.Next to the journal. If the journal does not have exactly d.Next rows
+// before that, Reseal changes nothing and returns ErrStale, too.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

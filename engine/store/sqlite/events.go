@@ -168,7 +168,8 @@ func (s *eventbox) FailedKeys(ctx context.Context, f events.KeyFilter) (list []e
 	return list, err
 }
 
-// ListEvents returns the events in the inbox, the oldest first.
+// ListEvents returns the events in the inbox, the oldest first. If the parameter `quarantined` is
+// true, it returns only quarantined events.
 func (s *eventbox) ListEvents(ctx context.Context, quarantined bool, limit int) (list []events.Event, err error) {
 	err = s.query(ctx, "list events", eventList, []any{quarantined, limit}, scanEvents(&list))
 	return list, err

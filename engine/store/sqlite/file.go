@@ -26,8 +26,8 @@ type file struct {
 	lock *lock   // lock of the file; nil = this process does not have the lock
 	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
-	mu     sync.Mutex // protects the fields below; only one transaction runs at a time
-	db     *sql.DB    // pool that has only the writing connection; nil = it is not open
+	mu     sync.Mutex // protects the fields from db to closing; only one transaction runs at a time
+	db     *sql.DB    // pool that has only the writing connection; nil = it was never opened
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	tokens uint32

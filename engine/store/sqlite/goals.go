@@ -30,8 +30,9 @@ LEFT JOIN goal_reset l ON l.id = (SELECT x.id FROM goal_reset x WHERE x.workflow
 	goalsOf   = goalFields + ` WHERE c.workflow = ?1 AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
 	goalsAll  = goalFields + ` WHERE ?1 = '' AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
 	goalReset = `UPDATE context SET reset_at = ?3 WHERE workflow = ?1 AND key = ?2`
-	// goalDrop removes the row of a unique key from the table `context`. It is for a key whose run
-	// was removed by retention, because no other code would remove this row.
+	// goalDrop removes the row of a unique key from the table `context`, unless ?3 is 0. It is for
+	// a key whose run was removed by retention and for which no run waits. If the run held the key
+	// without a limit of time, retention would never remove this row.
 	goalDrop    = `DELETE FROM context WHERE workflow = ?1 AND key = ?2 AND ?3 <> 0`
 	resetAdd    = `INSERT INTO goal_reset (workflow, key, run_id, run, at, who, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 	resetsOfRun = `SELECT workflow, key, run_id, run, at, who, reason FROM goal_reset WHERE run_id = ?1 ORDER BY id LIMIT 1000`

@@ -24,7 +24,8 @@ const (
 	// inboxRuns lists runs that have messages for the engine ?1: its own runs, and runs without an
 	// owner. It returns one page, which begins after the run ?4. The query starts with the table
 	// `inbox`, because that table has few rows. A run that has ended counts as a run without an
-	// owner if its owner is gone.
+	// owner if its owner is not alive. inboxRuns leaves out a run at rest if store.MaxDeaths
+	// engines died with the run in hand.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
 WHERE i.run_id > ?4
@@ -39,7 +40,8 @@ WHERE r.state < 10 AND m.dead
 GROUP BY i.run_id ORDER BY min(i.id) LIMIT ?1`
 )
 
-// inbox is the part of a Store that keeps each message until a row of its run consumes it.
+// inbox is the part of a Store that keeps each message until a row of its run consumes it, or until
+// Discard removes it.
 type inbox struct {
 	*file
 	*waker

@@ -37,9 +37,10 @@ func takeLock(path, shown string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// sign writes into the lock file which process has the lock. Another process that cannot get
-// the lock shows this text in its error. The function `sign` writes only the name of the command,
-// because arguments may contain secrets.
+// sign writes into the lock file which process has the lock. Another process that cannot get the
+// lock shows this text in its error. Of the command line, the function `sign` writes only the name
+// of the program and the first argument, unless this argument begins with "-". Other arguments may
+// contain secrets.
 func sign(f *os.File) error {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
@@ -62,10 +63,10 @@ func holder(f *os.File) string {
 
 func (l *lock) release() error { return l.f.Close() }
 
-// A LockedError says that another process has an embedded store open.
+// A LockedError says that an embedded store is open already, usually in another process.
 type LockedError struct {
 	Path   string
-	Holder string // what is known about that process; only for display
+	Holder string // what is known about the process that has the store open; only for display
 }
 
 // Error returns a text with the name of the file and of the process.

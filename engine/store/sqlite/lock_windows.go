@@ -12,9 +12,9 @@ import (
 const sharingViolation = syscall.Errno(32)
 
 // openLock opens the file that locks the state, so that no other process can open it for writing
-// until this process ends. If another process has this file open, openLock opens it only for
-// reading, and returns the file and errHeld. The parameter `shown` is the name of the file in
-// errors.
+// until this process closes the file or ends. If another process has this file open, openLock opens
+// it only for reading, and returns the file and errHeld. The parameter `shown` is the name of the
+// file in errors.
 func openLock(name, shown string) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil {
 		if err := checkInfo(info, shown, true); err != nil {

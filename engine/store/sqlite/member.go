@@ -33,10 +33,11 @@ ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_befo
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
-	// orphanList reads one page of the open runs of each dead member. A takeover of many runs
-	// reads page after page, so a page must not read all runs. orphanList leaves out a run at
-	// rest (parked or compensation_failed, and next_check is Never) in two cases: the run has no
-	// message, or store.MaxDeaths engines died with the run in hand.
+	// orphanList reads one page of the open runs of dead members and, if ?3 is true, of the runs
+	// without an owner. A takeover of many runs reads page after page, so a page must not read all
+	// runs. orphanList leaves out a run at rest (parked or compensation_failed, and next_check is
+	// Never) in two cases: the run has no message, or store.MaxDeaths engines died with the run in
+	// hand.
 	orphanList = `
 WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
 SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (

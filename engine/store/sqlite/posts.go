@@ -78,7 +78,8 @@ func scanReplies(to *[]replies.Reply) func(row) error {
 	}
 }
 
-// Take returns the next reply of each run that has a reply for the sink, and marks it as done.
+// Take returns the next replies of runs that have a reply for the sink, one of each run and at most
+// `limit` replies. It marks these replies as done.
 func (s *outbox) Take(ctx context.Context, sink string, limit int) (out []replies.Reply, err error) {
 	err = s.writeUnowned(ctx, "take replies", func(tx *tx) error {
 		out = nil
@@ -119,7 +120,8 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 	return out, err
 }
 
-// Claim claims and returns the next reply of each run that has a reply for the sink.
+// Claim claims and returns the next replies of runs that have a reply for the sink, one of each run
+// and at most `limit` replies. It leaves out replies that no engine can claim now.
 func (s *outbox) Claim(ctx context.Context, sink string, limit int, claimTime time.Duration) (out []replies.Reply, err error) {
 	err = s.write(ctx, "claim replies", func(tx *tx) error {
 		out = nil
@@ -161,7 +163,7 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 }
 
 // Later records why a reply was not delivered. After the given pause, an engine may claim the reply
-// again.
+// again. Later does nothing if the reply is done.
 func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, why string) error {
 	return s.write(ctx, "put off a reply", func(tx *tx) error {
 		n, err := tx.changed(replyWhy, int64(id.Run), id.N, naming.CleanText(why))

@@ -306,8 +306,8 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 }
 
 // named returns the run whose public name is the parameter `name`. If no run has this public name,
-// but the parameter is the internal id of a run in decimal, named returns that run. Otherwise it
-// returns no run.
+// named returns the run whose id naming.ParseRunID reads from the name. If there is no such run
+// either, named returns no run.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil
@@ -319,7 +319,7 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	return rows, err
 }
 
-// views is the part of a Store that lists steps and alerts for people.
+// views is the part of a Store that lists steps, alerts and places for people.
 type views struct{ *file }
 
 // stepSource lists a run's nodes, and then the changes of their states. It is one statement, so

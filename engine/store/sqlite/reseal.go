@@ -88,10 +88,10 @@ func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messa
 	return messages, late, err
 }
 
-// Reseal replaces data of one run in one transaction. If it replaces rows of the journal, it first
-// appends the row with the number d.Next to the journal. This works only if the journal has exactly
-// d.Next rows. If the journal has another number of rows, or if the run was removed, Reseal changes
-// nothing and returns ErrStale.
+// Reseal replaces data of one run in one transaction. If the run was removed, Reseal changes
+// nothing and returns ErrStale. If Reseal has to replace rows of the journal, it first appends the
+// row with the number d.Next to the journal. If the journal does not have exactly d.Next rows
+// before that, Reseal changes nothing and returns ErrStale, too.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return s.write(ctx, "seal a run again", func(tx *tx) error {
 		var there bool

@@ -16,11 +16,12 @@ type retention struct {
 	*file
 	retainMu sync.Mutex   // protects the field `examined`; only one call of Retain runs at a time
 	examined status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
-	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
+	removed  atomic.Int64 // no run with a higher id was removed; 0 = no run was removed
 }
 
-// Retained returns the highest id of a run that this process has removed; 0 = it has removed
-// no run. Other processes remove no runs meanwhile, because this process has the lock.
+// Retained returns an upper limit for the ids of the runs that this process has removed; 0 = it has
+// removed no run. The limit is set before the transaction that removes the run is committed. Other
+// processes remove no runs meanwhile, because this process has the lock.
 func (s *retention) Retained(context.Context) (status.RunID, error) {
 	return status.RunID(s.removed.Load()), nil
 }
@@ -50,10 +51,10 @@ SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey and retainGoal must run before retainName and retainRun, because they read the rows
-	// that retainName and retainRun delete. retainKey removes the row of the run's key. But the row
-	// stays if the run still holds the key at the time ?3, or if an open run waits for the key.
-	// Then retainGoal stores in the row the name of the removed run, its state and the time of its
-	// end.
+	// that retainName and retainRun delete. If the run was the last one to take its key, retainKey
+	// removes the row of this key. But the row stays if the run still holds the key at the time ?3,
+	// or if an open run waits for the key. Then retainGoal stores in the row the name of the
+	// removed run, its state and the time of its end.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
@@ -62,9 +63,9 @@ DELETE FROM context WHERE run_id = ?1
 	retainGoal = `
 UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
 WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
-	// retainGoals removes rows of unique keys from the table `context`. It removes a row if the run
-	// of the row was removed, this run does not hold the key any more at the time ?1, and no open
-	// run waits for the key.
+	// retainGoals removes rows of unique keys from the table `context`. It removes a row if three
+	// conditions are true: the run of the row was removed; this run held the key for a limited
+	// time, which ended at the time ?1 or earlier; no open run waits for the key.
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
   SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1
@@ -74,8 +75,9 @@ DELETE FROM context WHERE (workflow, key) IN (
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
 )
 
-// Each statement removes a few rows of a removed run from one table. It does not remove more
-// rows at once, because one row may be as large as MaxRowBytes.
+// Each statement removes a few rows of a removed run from one table. It does not remove more rows
+// at once, because one row may be as large as store.MaxRowBytes. The statement on the table
+// `context` removes no row: it records that the removed run does not wait for a key any more.
 var goneRows = []string{
 	`DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM wide WHERE rowid IN (SELECT rowid FROM wide WHERE run_id = ?1 LIMIT 4)`,
@@ -102,9 +104,9 @@ const (
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
 // retention, that retention counts, and not the given time. If a run was moved to another
-// definition, the retention of its last definition counts. One call examines no more runs than
-// the parameter `limit` says. SQLite uses the freed space again, but the file does not become
-// smaller.
+// definition, the retention of its last definition counts. Some runs stay, see store.Retainer. One
+// call examines no more runs than the parameter `limit` says. SQLite uses the freed space again,
+// but the file does not become smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
@@ -195,8 +197,9 @@ func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (
 	return p, n < limit || end, err
 }
 
-// remove removes the row, the name and the key of each run of a page, a few runs in each
-// transaction. It returns the number of removed runs.
+// remove removes runs of a page, a few runs in each transaction. It leaves out runs that must stay
+// (retainStays). With a run it removes the row, the name and the key, unless the row of the key
+// must stay (retainKey). It returns the number of removed runs.
 func (s *retention) remove(ctx context.Context, p retainedPage, age retainedAges) (gone int, err error) {
 	for left := p.runs; len(left) > 0; {
 		took := 0

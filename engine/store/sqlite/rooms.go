@@ -28,8 +28,9 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10`
 	placeHolders = `
 SELECT r.run_id, coalesce(n.name, '') FROM place p CROSS JOIN run r ON r.run_id = p.run_id LEFT JOIN run_name n ON n.run_id = r.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 1 AND r.state < 10 ORDER BY r.run_id LIMIT ?3`
-	// placeSweep removes the row of each ended run that was admitted, or that is one of the first
-	// 100 runs in line. Retention removes the remaining rows of ended runs.
+	// placeSweep works on one limit. It removes the row of each ended run that was admitted, or
+	// that is one of the first 100 runs in line. Retention removes the remaining rows of ended
+	// runs.
 	placeSweep = `
 DELETE FROM place WHERE run_id IN (
   SELECT p.run_id FROM (
@@ -51,7 +52,8 @@ WITH RECURSIVE line (run_id, workflow, key) AS (
 )
 SELECT workflow, key FROM line`
 	// placeNext returns the first ?4 runs in a line, with their owners and limits. It skips runs
-	// whose owner is not alive, so that they do not stop the line.
+	// whose owner is not alive, and runs that wait for a unique key that is not free, so that they
+	// do not stop the line.
 	placeNext = `
 SELECT p.run_id, r.owner, p.slots FROM place p CROSS JOIN run r ON r.run_id = p.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
@@ -94,7 +96,8 @@ type keyContext struct {
 	open, held bool
 }
 
-// keyContext reads the state of a unique key. The result `ok` is false if no run has had the key.
+// keyContext reads the state of a unique key. The result `ok` is false if the table `context` has
+// no row of the key: no run has had the key, or the row was removed with its run.
 func (x *tx) keyContext(workflow, key string) (c keyContext, ok bool, err error) {
 	err = x.row(keyState, workflow, key, micros(now())).Scan(&c.run, &c.next, &c.open, &c.held)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -105,7 +108,7 @@ func (x *tx) keyContext(workflow, key string) (c keyContext, ok bool, err error)
 
 // takeNext checks whether the run of a transition can get the unique key for which it waits. The
 // result `refused` is naming.ErrFull if another run holds the key, or if a newer run waits for the
-// key. The result `keyed` is false if the run has no unique key.
+// key. The result `keyed` is true if the run can get the key or has it already.
 func (x *tx) takeNext(t *store.Transition) (keyed bool, refused, err error) {
 	var workflow, key string
 	err = x.row(keyOf, int64(t.Run)).Scan(&workflow, &key)
@@ -199,8 +202,8 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 
 // room checks a transition that admits its run: the run must be able to get a place, and the unique
 // key for which it waits. If one of them is not free, the result `refused` is naming.ErrFull. If
-// the run has no limit, `refused` says so. The store then refuses only this transition. If the run
-// holds a place already, perhaps from an earlier try, it needs no second one.
+// the run has no limit and no key, `refused` says so. The store then refuses only this transition.
+// If the run holds a place already, perhaps from an earlier try, it needs no second one.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil
@@ -239,8 +242,10 @@ func (x *tx) room(t *store.Transition) (refused, err error) {
 	return nil, nil
 }
 
-// admitted writes the row of a run in the table `place`, and gives the run the unique key for which
-// it waits. The caller has written the transition already.
+// admitted stores what a transition changes in the tables `place` and `context`. If the transition
+// has a Room, it adds the row of the run to the table `place`. If the transition admits an existing
+// run, it gives the run its place, and the unique key for which the run waits. The caller has
+// written the transition already.
 func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {
 		if _, known, err := x.place(t.Run); known || err != nil {

@@ -38,7 +38,8 @@ UPDATE schedule SET next_tick = ?4, last_tick = ?5, last_run = ?6, paused = ?7, 
 // also work in a store that was opened with Options.Beside.
 type published struct{ *file }
 
-// Publish replaces a published workflow and its schedules.
+// Publish stores a published workflow and its schedules, in place of the former ones. Some fields
+// of the former schedules stay, see schedules.Store.
 func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
 	on, err := json.Marshal(append([]string{}, w.Events...))
 	if err != nil {
@@ -113,8 +114,9 @@ func (s *published) Published(ctx context.Context) (list []schedules.Workflow, e
 	return list, err
 }
 
-// Schedules returns the schedules that are due before the given time. If the time is zero, it
-// returns all schedules.
+// Schedules returns the schedules that are not paused and whose next tick is before the given time.
+// If the time is zero, it returns all schedules. It returns no more schedules than the parameter
+// `limit` says.
 func (s *published) Schedules(ctx context.Context, before time.Time, limit int) (list []schedules.Row, err error) {
 	query, args := scheduleAll, []any{limit}
 	if !before.IsZero() {

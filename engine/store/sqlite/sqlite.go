@@ -1,7 +1,8 @@
 // Package sqlite keeps runs in one file, inside the engine's process. It is the default for one
 // machine. It obeys every rule of engine/store/storetest. Commits are as durable as the disk (WAL,
 // synchronous=FULL). Only one process at a time can open the file to run engines. Other processes
-// may read it, post messages to its runs, and submit runs without an owner (Options.Beside).
+// may read it, post messages to its runs, submit runs without an owner, and make some other writes
+// (Options.Beside).
 //
 // The SQL views `runs` and `steps` are for people. Any sqlite3 program can read them without this
 // program.
@@ -34,12 +35,13 @@ type Options struct {
 	// ReadOnly opens the file even while another process writes it. Methods that write
 	// fail.
 	ReadOnly bool
-	// Beside opens the file even while another process has it open, like ReadOnly, but allows
-	// some writes. Post puts a message into an inbox. A run without an owner can be submitted
-	// (PutDefinition, Pin, Join, Tick, OpenWriter, Commit, Leave). Each of these operations is
-	// a short transaction on its own connection. They work even if no other process has the
-	// file open. Such a store never locks the file, never migrates its schema and fences no
-	// engine. The methods that are only for the owner of a run return an error.
+	// Beside opens the file even while another process has it open, like ReadOnly, but allows some
+	// writes. Post puts a message into an inbox. A run without an owner can be submitted
+	// (PutDefinition, Pin, Join, Tick, OpenWriter, Commit, Leave). Published workflows, sent
+	// events, resets of goals, the outbox's method Take, Absolve and Repin work, too. Each of these
+	// operations is a short transaction on its own connection. They work even if no other process
+	// has the file open. Such a store never locks the file, never migrates its schema and fences no
+	// other engine. The methods that are only for the owner of a run return an error.
 	Beside bool
 }
 

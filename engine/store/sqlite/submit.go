@@ -28,9 +28,10 @@ INSERT INTO context (workflow, key, run_id, scope, retain) VALUES (?, ?, ?, ?, n
   scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL, next_run = NULL, next_scope = NULL, next_retain = NULL`
 )
 
-// submit writes a run's first transition and its names. It writes nothing if the name or the
-// key belongs to an earlier run. The name is inserted first. If the insert succeeds, the name
-// was free, and no query is needed.
+// submit writes a run's first transition and its names. It writes nothing if another run has the
+// name, or if the key is not free and t.Replaces does not allow to replace the run that has it. The
+// name is inserted before the row of the journal. If the submission has no key, and the insert
+// succeeds, the name was free, and no query is needed.
 func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if known, err := x.knows(t.Workflow); err != nil || !known {
 		return store.Outcome{Err: fmt.Errorf("sqlite: run %d: no such workflow: %d", t.Run, t.Workflow)}, err
@@ -163,8 +164,9 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 	return store.Outcome{Submitted: found}, nil
 }
 
-// held returns the run that has the name or the key. If no run has one of them, the result is
-// zero and its field Exists is false.
+// held returns the run that has the name. If no run has the name, it returns the run that has the
+// key or waits for it (keyHolder). If there is no such run either, the result is zero and its field
+// Exists is false.
 func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	var run int64
 	err := x.row(runNameHolder, name).Scan(&run)
@@ -212,8 +214,9 @@ const (
 )
 
 // landHeir submits a run that takes over the results of an ended run. The outcome is an error if
-// another run has taken over these results, or if the ended run does not exist. But if an existing
-// run has the name of the submission, or holds its key, this existing run is the outcome.
+// another run has taken over these results, or if the run with these results does not exist or has
+// not ended. But if an existing run has the name of the submission, or holds its key or waits for
+// it, this existing run is the outcome.
 func (x *landing) landHeir(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.mayInherit(t)
 	if err != nil {

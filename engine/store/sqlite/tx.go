@@ -11,9 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
-// A tx is a writing transaction; only one exists at a time. Its statements are prepared once
-// for each connection. The method file.transact begins and ends the transaction. Only one
-// goroutine may use a tx.
+// A tx runs statements on the writing connection, usually in a writing transaction. Only one such
+// transaction exists at a time. The method file.transact begins and ends it. The statements are
+// prepared once for each connection. Only one goroutine may use a tx, and it holds the mutex
+// file.mu.
 type tx struct {
 	s *file
 }
@@ -120,9 +121,9 @@ const (
 	noWaiting  = `PRAGMA busy_timeout = 0`
 )
 
-// begin takes SQLite's write lock. While another process writes, SQLite itself tries only every
-// 100 ms. So SQLite would rarely find the short moment between two commits of that process. In
-// a store that was opened with Options.Beside, begin therefore tries every 2 ms.
+// begin takes SQLite's write lock. While another process writes, SQLite itself soon tries only
+// every 100 ms. So SQLite would rarely find the short moment between two commits of that process.
+// In a store that was opened with Options.Beside, begin therefore tries every 2 ms.
 func (x *tx) begin(ctx context.Context) error {
 	beside := x.s.beside != ""
 	if beside {

@@ -21,16 +21,16 @@ const wakePoll = 100 * time.Millisecond
 // of the connection that asks do not change it.
 const dataVersion = `PRAGMA data_version`
 
-// Wakes returns a channel that receives a hint when a message or a run without an owner is
-// added. For writes of this process the hint is sent at once, for writes of another process
-// within about 100 ms. The file is checked only while an engine listens. A store that does not
-// have the lock gives no hints.
+// Wakes returns a channel that receives a hint when there may be new work, for example when a
+// message or a run without an owner is added. For writes of this Store the hint is sent at once,
+// for all commits of other processes within about 100 ms. The file is checked only while an engine
+// listens. A store that does not have the lock gives no hints about other processes.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	s.wakeMu.Lock()
 	s.wakes = append(s.wakes, hints)
 	s.wakeMu.Unlock()
-	last := s.version() // from here on, every write of another process gives a hint
+	last := s.version() // if it is not 0, every later write of another process gives a hint
 	go func() {
 		s.watch(ctx, last)
 		s.wakeMu.Lock()

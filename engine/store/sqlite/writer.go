@@ -67,9 +67,9 @@ const (
 	askPauseMost = time.Second
 )
 
-// Commit commits a batch and returns one outcome for each transition. It returns ErrFenced if
-// the engine was declared dead. A store that was opened with Options.Beside commits only
-// submissions of runs without an owner.
+// Commit commits a batch and returns one outcome for each transition. It returns ErrFenced if the
+// engine was declared dead and nothing of the batch is committed. A store that was opened with
+// Options.Beside commits only submissions of runs without an owner.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s *Store) mayLand(items []store.Transition) error {
 	return nil
 }
 
-// validate returns an error if no store can keep the transition; otherwise nil.
+// validate returns an error if this store cannot keep the transition; otherwise nil.
 func validate(t *store.Transition) error {
 	err := t.Validate()
 	if err != nil || t.Names == nil {
@@ -253,7 +253,8 @@ func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 
 // landLimited writes a transition that has a Room or admits its run. If no place is free, or the
 // unique key for which the run waits is not free, the outcome is naming.ErrFull. But if an existing
-// run has the name of the submission, or holds its key, this existing run is the outcome.
+// run has the name of the submission, or holds its key or waits for it, this existing run is the
+// outcome.
 func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.room(t)
 	if err != nil {
@@ -332,8 +333,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	wideAdd         = `INSERT INTO wide (run_id, seq, steps) VALUES (?, ?, ?)`
 	runCreate       = `
 INSERT INTO run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at) VALUES (?, ?, ?, ?, 0, ?, ?, ?)`
-	// The next three statements set only the columns that change, because SQLite writes the
-	// index of every column that a statement sets.
+	// Each of the next three statements is for one kind of change, and sets no more columns than
+	// this kind needs, because SQLite writes the index of every column that a statement sets.
 	runBecome = `
 UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check), owner = coalesce(?, owner), fence = coalesce(?, fence)
 WHERE run_id = ?`
@@ -379,7 +380,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	if n == 0 {
 		var writer int64
 		err := x.row(journalWriter, run, seq).Scan(&writer)
-		if errors.Is(err, sql.ErrNoRows) { // the run was removed
+		if errors.Is(err, sql.ErrNoRows) { // the run was removed, or has new messages
 			return false, nil
 		}
 		return err == nil && writer == x.token, err
@@ -408,7 +409,8 @@ func (x *landing) hasNewMessages(t *store.Transition) (bool, error) {
 // become writes a journal row whose transition changes the run's row. If the journal row is
 // new, become also makes this change. It returns the number of rows added to the journal.
 func (x *landing) become(t *store.Transition, run, seq, at, steps any) (n int64, err error) {
-	// The arguments of the statements. nil = NULL: the column does not change.
+	// The arguments of the statements. nil = NULL: the column does not change. But a NULL in the
+	// variable `finished` means that the run has not ended.
 	var flow, state, owner, fence, check, finished any
 	if t.Seq == 0 {
 		flow = int64(t.Workflow)

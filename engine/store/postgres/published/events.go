@@ -80,7 +80,8 @@ func (s *Events) RemoveEvents(ctx context.Context, seqs ...int64) error {
 	return s.wrapped("remove events", err)
 }
 
-// ListEvents returns the events in the inbox, the oldest first.
+// ListEvents returns the events in the inbox, the oldest first. If the parameter `quarantined` is
+// true, it returns only quarantined events.
 func (s *Events) ListEvents(ctx context.Context, quarantined bool, limit int) ([]events.Event, error) {
 	return s.list(ctx, "list events", eventList, quarantined, limit)
 }

@@ -62,7 +62,8 @@ type Store struct {
 	Wrap  func(what string, err error) error // adds the name of the operation to the text of an error that is not nil
 }
 
-// Publish replaces a published workflow and its schedules.
+// Publish stores a published workflow and its schedules, in place of the former ones. Some fields
+// of the former schedules stay, see schedules.Store.
 func (s *Store) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
 	return s.wrapped("publish a workflow", s.publish(ctx, w, rows))
 }
@@ -157,8 +158,9 @@ func (s *Store) Published(ctx context.Context) ([]schedules.Workflow, error) {
 	return list, s.wrapped("list published workflows", rows.Err())
 }
 
-// Schedules returns the schedules that are due before the given time. If the time is zero, it
-// returns all schedules.
+// Schedules returns the schedules that are not paused and whose next tick is before the given time.
+// If the time is zero, it returns all schedules. It returns no more schedules than the parameter
+// `limit` says.
 func (s *Store) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
 	query, args := scheduleAll, []any{limit}
 	if !before.IsZero() {
