@@ -106,7 +106,7 @@ func New(o Options) *Store {
 	}
 }
 
-// Close makes every later call fail.
+// Close makes every later call fail that reads or changes data of the store.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

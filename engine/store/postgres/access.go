@@ -15,12 +15,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Every statement names the schema of each table and function, including pg_catalog. But
-// the server finds operators, and names in the bodies of functions, with the search path.
-// By default, the search path contains the schema `public`. A role that may create objects in
-// public could make an engine or `db migrate` run its code. So every session and every
-// transaction has the search path pg_catalog, pg_temp. pg_temp must be named last, because
-// otherwise the server would search it first.
+// Statements name the schema of each table, and of nearly each function, including pg_catalog. But
+// the server finds operators, and names in the bodies of functions, with the search path. By
+// default, the search path contains the schema `public`. A role that may create objects in public
+// could make an engine or `db migrate` run its code. So every session of a Store has the search
+// path pg_catalog, pg_temp. Behind a pooler, a Store cannot change its sessions, so only its
+// transactions have this search path. Each migration has it, too. pg_temp must be named last,
+// because otherwise the server would search it first.
 const (
 	// sessionSettings is an SQL expression that changes the settings of the session. It makes the
 	// server confirm commits only when they are durable. If synchronous_commit has a stricter value
@@ -81,9 +82,9 @@ func (s *access) begin(ctx context.Context) (*sql.Tx, error) {
 // there is a pooler, and the lineage, which says to which server the store wrote last.
 type access struct {
 	source  source
-	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people; only the type `read` uses it
-	tables  *sql.DB // pool for the queries of select blocks on business tables
+	db      *sql.DB // pool for everything except commits and the uses of the next two pools
+	reads   *sql.DB // pool for the queries of people (method `read`, package contexts)
+	tables  *sql.DB // pool for firings: for their own tables, and for business tables
 	log     *slog.Logger
 	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
 	direct  atomic.Bool // examineServer has found no pooler
@@ -159,8 +160,8 @@ func meaning(err error) string {
 }
 
 // rolledBack rolls back a transaction after the error err, and returns err. If the rollback fails,
-// too, rolledBack returns both errors. But if err shows that the connection is broken, rolledBack
-// returns only err.
+// too, rolledBack returns both errors. But if the verdict on err is `unknown`, it returns only err:
+// then the connection may be broken, or err does not come from the server.
 func rolledBack(tx *sql.Tx, err error) error {
 	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
 		return errors.Join(err, e)

@@ -269,8 +269,8 @@ func addCheck(a *array, t *store.Transition) {
 	a.time(t.NextCheck)
 }
 
-// statement returns the commit statement for the batch, and the arguments of the statement.
-// The arguments are valid until the next call of statement.
+// statement returns the commit statement for the batch, and the arguments of the statement. The
+// arguments are valid until the next call of statement or fill.
 func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone bool) (string, []any) {
 	return b.shape(ifNone), b.args(id, writer, token, ifNone)
 }
@@ -314,8 +314,8 @@ func (b *batch) whole(ifNone bool) bool {
 	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
 }
 
-// args returns the arguments of the statement that the method `shape` returns. They are valid
-// until the next call of args.
+// args returns the arguments of the statement that the method `shape` returns. They are valid until
+// the next call of args or fill.
 func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []any {
 	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())
 	all := b.whole(ifNone)

@@ -22,10 +22,10 @@ const (
 	// The parameters $7 and $8 are bounds of the inbox; 0 = no bound. A new message must not exceed
 	// them: the inbox may have at most $7 messages, and their data may have at most $8 bytes
 	// together. If the message would exceed a bound, messagePost adds nothing and returns no row.
-	// It reads at most $7 messages to find this out. To count the bytes, it reads only the length
-	// of each message's data, which PostgreSQL stores with the row. messagePost takes no lock on
-	// the inbox, so that sessions do not wait for each other. So each session that posts at the
-	// same time may exceed the bounds by one message.
+	// To find this out, it reads at most $7 messages; if $7 is 0, it reads all messages. To count
+	// the bytes, it reads only the length of each message's data, which PostgreSQL stores with the
+	// row. messagePost takes no lock on the inbox, so that sessions do not wait for each other. So
+	// each session that posts at the same time may exceed the bounds by one message.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -48,7 +48,8 @@ DELETE FROM engine.inbox i USING engine.run r
 WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
 )
 
-// inbox keeps each message until a row of the message's run consumes it.
+// inbox keeps each message until a row of the message's run consumes it, or until Discard removes
+// it.
 type inbox struct {
 	*access
 	*waker

@@ -58,7 +58,7 @@ func temporary(err error) bool {
 	return !errors.As(err, &wrong) && (v == unknown || v == later)
 }
 
-// errRefused says that the store refuses a submission because of its contents.
+// errRefused says that the store refuses a submission or an admission because of its contents.
 var errRefused = errors.New("postgres: submission refused")
 
 // answers reports whether an error is the outcome of a transition. Any other error is a failure:

@@ -14,7 +14,7 @@ type identity struct {
 	system   int64 // number of the database cluster
 	line     int64 // timeline; it rises with every promotion; 0 = a standby
 	at       int64 // position at which the server's write-ahead log ends; 0 = a standby
-	replayed int64 // log position at which the server was promoted; 0 = it started as the primary
+	replayed int64 // log position up to which it has replayed; 0 = it started as the primary
 	back     bool  // the server's log ends before a position that was confirmed on the same timeline
 }
 
@@ -121,8 +121,8 @@ func (l *lineage) leave(id store.EngineID) {
 	delete(l.joined, id)
 }
 
-// moved reports whether the server was replaced after an engine joined. If the result is true, the
-// engine must read its runs again.
+// moved reports whether the server was replaced after an engine joined, or no longer reports its
+// identity. If the result is true, the engine must read its runs again.
 func (l *lineage) moved(id store.EngineID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,9 +130,10 @@ func (l *lineage) moved(id store.EngineID) bool {
 	return ok && line != l.line
 }
 
-// ticked records that a server has confirmed a tick. The tick also confirms all commits
-// before a log position, which is the parameter `at`. If the timeline of the tick is not the
-// newest one, the server was replaced, and ticked returns false.
+// ticked records that a server has confirmed a tick. The tick also confirms all commits before a
+// log position, which is the parameter `at`. If the timeline of the tick is not the highest one
+// seen so far, ticked records nothing and returns false: the server was replaced, or the connection
+// leads to a former primary.
 func (l *lineage) ticked(line, at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,9 +206,9 @@ func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, err
 // lsn formats a position in the write-ahead log like the server.
 func lsn(at int64) string { return fmt.Sprintf("%X/%X", uint64(at)>>32, uint32(at)) }
 
-// A WrongServerError says that a store's address leads to a server to which the store must
-// not write: the former primary after a failover, or another database cluster. The store
-// has written nothing to this server.
+// A WrongServerError says that a store's address leads to a server to which the store must not
+// write: the former primary after a failover, or another database cluster. The store begins no
+// write on this server after it has found this out.
 type WrongServerError struct {
 	Store      string // kind of the store: "postgres"
 	Seen, Have int64  // PostgreSQL timelines: the highest of all servers so far; the timeline of this server

@@ -52,10 +52,10 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // clock_timestamp() for each row, and the scan would read every open run of the owner.
 //
 // memberTick also returns a page of runs with waiting messages, after the run $4. The page has runs
-// of this engine, runs without an owner, and ended runs whose owner is dead. It leaves out runs
-// that wait for a person and have too many deaths. $5 is the next_check at which the scan for due
-// runs begins (see minima); NULL = at the first entry of the index. $6 is the next_check at which
-// the scan for runs without an owner begins (see queueHead).
+// of this engine, runs without an owner, and ended runs whose owner is not alive. It leaves out
+// runs that wait for a person and have too many deaths. $5 says after which next_check the scan for
+// due runs begins (see minima); NULL = at the first entry of the index. $6 says the same for the
+// scan for runs without an owner (see queueHead).
 //
 // The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
 // The row 'notice' says that a state of a run waits to be announced. So an idle engine needs no

@@ -33,14 +33,14 @@ type minima struct {
 // The type minimum says where the next scan of one engine begins. It also holds the values from
 // which the beginning is computed.
 type minimum struct {
-	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
-	lowered time.Time // earliest next_check committed since the last scan began; zero = none
+	at      time.Time // next scan begins after this next_check; zero = at the first entry
+	lowered time.Time // just before the earliest next_check sent since the last scan; zero = none
 	scans   int       // number of scans since the last scan that began at the first entry
 	costly  time.Time // no whole scan is made before this time, by this process's clock
 }
 
-// next returns the earliest next_check that the engine's next scan must read. The scan skips
-// earlier entries of the index. If the result is not valid (NULL), the scan reads the whole index.
+// next returns a next_check: the engine's next scan reads only entries of the index with a later
+// one. If the result is not valid (NULL), the scan reads the whole index.
 func (l *minima) next(id store.EngineID) sql.NullTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +70,8 @@ func (l *minima) took(id store.EngineID, from sql.NullTime, d time.Duration) {
 	l.set(id, m)
 }
 
-// lower records the earliest next_check that an engine's writer has sent in a batch. If the
-// batch is committed during a scan, the next scan begins at this value or earlier.
+// lower records the earliest next_check that an engine's writer has sent in a batch. If the batch
+// is committed during a scan, the next scan begins before this value.
 func (l *minima) lower(id store.EngineID, items []store.Transition) {
 	var first time.Time
 	for i := range items {

@@ -127,8 +127,9 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 	return out, nil
 }
 
-// inboxAddressed lists open runs of dead members for which messages wait. It starts with the
-// table of messages, because few messages wait.
+// inboxAddressed lists open runs of dead members for which messages wait. It leaves out a run at
+// rest if store.MaxDeaths engines died with the run in hand. It starts with the table of messages,
+// because few messages wait.
 const inboxAddressed = `
 SELECT i.run_id FROM engine.inbox i
 CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND state < 10

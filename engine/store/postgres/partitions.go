@@ -14,8 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// These statements read and change the partitions of the journal. They call SQL functions,
-// which build the names of the partitions. Migration 00003 explains each SQL function.
+// These statements read and change the partitions of the journal. The statements that change
+// partitions call SQL functions, which build the names of the partitions. Migration 00003 explains
+// these functions.
 const (
 	partitionList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
 	partitionLock     = `SELECT engine.journal_alone()`
@@ -252,9 +253,10 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	return nil
 }
 
-// trustTail makes the server check the constraint of limitTail for all existing rows. If
-// that fails, for example because a row violates the constraint, trustTail drops the
-// constraint and returns an error.
+// trustTail makes the server check the constraint of limitTail for all existing rows. If the server
+// reports an error, for example because a row violates the constraint, trustTail drops the
+// constraint and returns the error. If the outcome is unknown, or ctx has ended, trustTail only
+// returns an error: the next call of cutTail tries again.
 func (s *retention) trustTail(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, partitionTrust)
 	if err == nil {
@@ -278,7 +280,8 @@ var errOthers = errors.New("another session is at work on the journal's partitio
 // `prepare` is nil, and then the function `last`. If another session is in such a transaction,
 // change returns errOthers. The function `prepare` may take long. The function `last` requests the
 // lock that commits need, too. If `last` does not get the lock within 100 ms, change waits for a
-// second and calls `last` again. So commits do not wait long.
+// second and calls `last` again, until it has called it lockTries times. So commits do not wait
+// long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

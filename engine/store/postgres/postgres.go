@@ -41,10 +41,11 @@ import (
 
 // Options of a Store. Zero fields mean their defaults.
 type Options struct {
-	// MaxConns is how many connections may be open in addition to the connections of
-	// writers; 0 = 8. Half of the connections, but at least one, are only for queries of
-	// people, such as lists. The other half, but at least one, is only for the work of
-	// engines.
+	// MaxConns is how many connections the pools for queries of people and for the work of engines
+	// have together; 0 = 8. Half of the connections, but at least one, are only for queries of
+	// people, such as lists. The other half, but at least one, is only for the work of engines.
+	// There are more connections: one of each writer, one of each call of Wakes, and those of the
+	// pool for selections. That pool has as many connections as the pool for the work of engines.
 	MaxConns int
 	Logger   *slog.Logger // receives what the store logs; nil = nothing is logged
 }
@@ -178,7 +179,7 @@ func newStore(a *access) *Store {
 	}
 }
 
-// readsIdle is how long the pool access.reads keeps an unused connection open.
+// readsIdle is how long the pools access.reads and access.tables keep an unused connection open.
 const readsIdle = time.Minute
 
 // examineServer returns an error if the server does not answer or the schema does not fit
@@ -212,7 +213,8 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Close closes all connections except those of the writers. A writer has its own Close.
+// Close closes the connections of the pools. A writer has its own Close. The connection of a call
+// of Wakes is closed when its context ends.
 func (s *Store) Close() error {
 	s.bell.close()
 	return errors.Join(s.tables.Close(), s.reads.Close(), s.db.Close())

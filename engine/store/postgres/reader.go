@@ -253,9 +253,10 @@ LEFT JOIN engine.member m ON m.engine = r.owner`
 	runList    = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR coalesce(` + runMovedDigest + `, w.digest) = $3)
   AND r.created_at >= $4 AND r.run_id < $6 AND (pg_catalog.cardinality($7::int2[]) = 0 OR coalesce(n.trigger, 0) = ANY ($7)) ORDER BY r.run_id DESC LIMIT $5`
-	// runListOpen reads only the open runs, because usually most runs have ended. It joins other
-	// tables only for the runs that it returns. It looks for moved runs only if it must compare
-	// digests.
+	// runListOpen reads only the open runs, because usually most runs have ended. It joins the
+	// tables `run_name` and `member` only for the runs that it returns. To select runs, it looks
+	// for moved runs only if it must compare digests, and for triggers only if it must compare
+	// triggers.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
   WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2)
@@ -386,8 +387,8 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 	return r, nil
 }
 
-// named returns the run with this public name, or with this internal id in decimal. It
-// returns nil if there is no such run.
+// named returns the run with this public name. If no run has this name, it returns the run whose id
+// naming.ParseRunID reads from the name. It returns nil if there is no such run.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	if !isText(name) {
 		return nil, nil

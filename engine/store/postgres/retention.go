@@ -76,8 +76,9 @@ WITH held AS MATERIALIZED (
   DELETE FROM engine.context c USING held h JOIN gone g USING (run_id) WHERE NOT h.stays AND c.workflow = h.workflow AND c.key = h.key RETURNING 1
 )
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
-	// retainGoals removes the rows of unique keys (engine.context) that stayed after their runs
-	// were removed, as soon as the runs do not hold the keys any more.
+	// retainGoals removes rows of unique keys (engine.context) that stayed after their runs were
+	// removed. It removes a row if the run held the key for a limited time, this time has passed,
+	// and no open run waits for the key.
 	retainGoals = `
 DELETE FROM engine.context WHERE (workflow, key) IN (
   SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
@@ -154,11 +155,11 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
 // retention, that retention counts, and not the given time. If a run was moved to another
-// definition, the retention of its last definition counts. One transaction removes the runs, their
-// names and their keys. Then Retain removes the other rows of the runs (sweep). The last call of a
-// pass over all runs also removes old firings, refused submissions and rows of unique keys. It
-// removes the journal rows of removed runs by dropping partitions that have only few remaining
-// runs.
+// definition, the retention of its last definition counts. Some runs stay, see retainRemove. One
+// transaction removes the runs, their names and their keys. Then Retain removes the other rows of
+// the runs (sweep). The last call of a pass over all runs also removes old firings, refused
+// submissions and rows of unique keys. It removes the journal rows of removed runs by dropping
+// partitions that have only few remaining runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +246,9 @@ func (s *retention) ages(ctx context.Context, before time.Time) (latest, earlies
 
 // forget removes runs with after < id <= last, with their names and keys. Each of them ended before
 // the time in the parameter `before`. If the workflow of a run has its own retention, that
-// retention counts, and not `before`. forget does not remove a run with waiting messages, a
-// child of a run that exists, or a run with a reply that waits for its sink (replies.KeepFor).
+// retention counts, and not `before`. forget leaves out runs that another session has locked, and
+// runs that must stay. The comment of retainRemove says which runs these are, and when the row of a
+// key stays.
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -290,7 +292,8 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 }
 
 // sweep removes the steps, moves, alerts, notices, replies, late replies, logs, snapshots, places
-// and heirs of removed runs. It does this only for runs with after < id <= last.
+// and heirs of removed runs. It also removes their ids from the rows of the unique keys for which
+// they waited. It does this only for runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainMoved, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs, retainNext} {
 		for {

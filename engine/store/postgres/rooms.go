@@ -23,8 +23,9 @@ WHERE p.workflow = $1 AND p.key = $2 AND p.admitted AND r.state < 10`
 SELECT EXISTS (SELECT FROM engine.place WHERE run_id = $3::int8 AND admitted), (` + placeHeld + `), EXISTS (
   SELECT FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
   WHERE p.workflow = $1 AND p.key = $2 AND NOT p.admitted AND r.state < 10)`
-	// placeSweep removes the row of each ended run that was admitted, or that is one of the first
-	// 100 runs in line. Retention removes the remaining rows of ended runs.
+	// placeSweep works on one limit. It removes the row of each ended run that was admitted, or
+	// that is one of the first 100 runs in line. Retention removes the remaining rows of ended
+	// runs.
 	placeSweep = `
 DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
   SELECT p.run_id FROM (

@@ -25,11 +25,11 @@ SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152));
 // rows by key uses "= ANY (ARRAY[key])". NOT EXISTS has OFFSET 0, so that the server does
 // not turn it into a join. TestPlansOfSmallTables checks the plans.
 
-// The commit statement, in parts. Arrays are sorted: journal rows by run, names by name,
-// keys by workflow and key. Long arrays are expanded with unnest in a select list. In FROM,
-// the server would first store the whole result of unnest. Locks are always taken in this
-// order: fence, names, keys, journal rows by run, run rows. Each part reads a count of the
-// rows of the part before it, so the server executes the parts in this order.
+// The commit statement, in parts. Arrays are sorted: journal rows by run, names by name, keys by
+// workflow and key. Long arrays are expanded with unnest in a select list. In FROM, the server
+// would first store the whole result of unnest. Locks are always taken in this order: fence, names,
+// keys, journal rows by run, run rows. A part that must be executed after another part reads the
+// rows of that part, or counts them.
 const (
 	commitOwn = `
 WITH own AS MATERIALIZED (
@@ -199,10 +199,10 @@ WITH own AS MATERIALIZED (
   USING unnest($41::int8[], $42::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = ANY (ARRAY[c.id]) AND i.run_id = ANY (ARRAY[c.run_id])
 )`
-	// The last part of the commit statement returns whether the fence row exists, and which
-	// rows are committed. If the row of a run was not found, the statement fails with the
-	// text runGone, and nothing is committed. For example, retention has removed this run.
-	// Then the journal must not get a row without a run.
+	// The last part of the commit statement returns whether the fence row exists, and which rows
+	// are committed. If the statement must change the row of a run, and this row was not found, the
+	// statement fails with the text runGone, and nothing is committed. For example, retention has
+	// removed this run. Then the journal must not get a row without a run.
 	commitAnswer = `
 SELECT (SELECT pg_catalog.count(*) FROM own), (SELECT pg_catalog.count(*) FROM landed), NULL::int8[]`
 	commitAnswerOnly = `
@@ -224,11 +224,11 @@ FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(
 const runGone = "this run is gone"
 
 // The forms of the commit statement, and after them two statements that only read. The method
-// batch.shape selects a form with only those parts that the batch needs. The normal forms have no
-// ON CONFLICT, because ON CONFLICT is slow and conflicts are rare. With a conflict, a normal form
-// fails with SQLSTATE 23505, and nothing is committed. The forms whose names end in IfNone
-// tolerate conflicts. All rare combinations of parts use journalConsume or journalConsumeIfNone,
-// which have all parts.
+// batch.shape selects a form with only those parts that the batch needs. The normal forms insert
+// names and journal rows without ON CONFLICT, because ON CONFLICT is slow and conflicts are rare.
+// With a conflict, a normal form fails, and nothing is committed. The SQLSTATE is 23505; if a key
+// is not free, it is 23502. The forms whose names end in IfNone tolerate conflicts. All rare
+// combinations of parts use journalConsume or journalConsumeIfNone, which have all parts.
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
 	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer

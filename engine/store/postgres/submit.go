@@ -297,8 +297,8 @@ func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bo
 
 // takeKey gives the unique key to the run of an admission, which waits for the key. It returns
 // naming.ErrFull if the key is not free, or if a newer run waits for the key. The result `keyed` is
-// false if the run has no unique key. takeKey first locks the row of the key. Only then it reads
-// the state of the run that had the key; the comment of claimKey says why.
+// true if the run has the key now, perhaps from an earlier try. takeKey first locks the row of the
+// key. Only then it reads the state of the run that had the key; the comment of claimKey says why.
 func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 	var (
 		workflow, key, name, waiter string
@@ -330,7 +330,7 @@ func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 	return true, err
 }
 
-// errNoRoom says that a transition admits a run that has no limit.
+// errNoRoom says that a transition admits a run that has no limit and no unique key.
 var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 
 // room locks the limit of the transition's run, and writes the row of the run in the table `place`.
@@ -389,8 +389,8 @@ func (s *submission) room(ctx context.Context) error {
 	return err
 }
 
-// admit runs the statements of a transaction that admits a run which waits in line. It reports
-// whether to commit.
+// admit runs the statements of a transaction that admits a run which waits in line or for its
+// unique key. It reports whether to commit.
 func (s *submission) admit(ctx context.Context) (keep bool, err error) {
 	if err := s.room(ctx); err != nil {
 		return false, err
@@ -443,7 +443,7 @@ ON CONFLICT (run_id) DO UPDATE SET heir = h.heir RETURNING h.heir`
 
 // inherit makes the run of the submission the heir of the run whose results it takes over. It
 // returns a *naming.HeirError if that run has another heir, and naming.ErrNoOrigin if that run does
-// not exist.
+// not exist or has not ended.
 func (s *submission) inherit(ctx context.Context) error {
 	from := s.t.Names.From
 	var heir int64

@@ -25,7 +25,7 @@ const (
 // there is a pause of 100 ms. The bell merges all NOTIFYs that the store would send in this pause
 // into one, which the store sends at the end of the pause.
 type bell struct {
-	mu     sync.Mutex // protects the fields below
+	mu     sync.Mutex // protects the fields next, late and closed
 	next   time.Time  // time from which the next NOTIFY may be sent at once
 	late   *time.Timer
 	closed bool
@@ -101,9 +101,9 @@ func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate sends one NOTIFY for all transactions that sent none because of the bell's pause. It
-// logs an error, and does not return it: without the hint, engines find the work at their next
-// tick.
+// notifyLate sends one NOTIFY outside of a transaction, for example for all transactions that sent
+// none because of the bell's pause. It logs an error, and does not return it: without the hint,
+// engines find the work at their next tick.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()
@@ -112,10 +112,11 @@ func (s *waker) notifyLate(ctx context.Context) {
 	}
 }
 
-// Wakes returns a channel that receives a hint when a message was posted, when a run without an
-// owner was submitted, when an engine left, and when hints may have been missed. Behind a pooler in
-// transaction mode the channel receives no hints. Wakes probes its connection regularly, because a
-// connection may break without an error. If the connection is broken, Wakes opens a new one.
+// Wakes returns a channel that receives a hint when there may be new work: for example when a
+// message was posted, a run without an owner was submitted, or an engine left, and when hints may
+// have been missed. Behind a pooler in transaction mode the channel receives no hints. Wakes probes
+// its connection regularly, because a connection may break without an error. If the connection is
+// broken, Wakes opens a new one.
 func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {

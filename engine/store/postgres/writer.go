@@ -16,9 +16,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// answerLimit is how long a writer waits for the server's answer before it closes the
-// connection and sends again. It is longer than the server's statement_timeout. So a writer
-// waits so long only if the network has failed.
+// answerLimit is how long a writer waits for the server's answer before it closes the connection
+// and sends again. It is longer than the server's statement_timeout. So a writer waits so long for
+// one statement only if the network has failed. For all statements of a transaction together, the
+// limit is the same.
 const answerLimit = 15 * time.Second
 
 // A Writer commits transitions through its own connection. When the fence row of the Writer is
@@ -68,11 +69,12 @@ func (w *Writer) Close() error {
 	return w.hangUp()
 }
 
-// Commit commits a batch, including submissions, with one statement. If another run may
-// have the name, key or id of a submission, Commit commits this submission afterwards, in a
-// separate transaction. Commit returns ErrFenced if the engine was declared dead and
-// nothing of the batch is committed. If a part of the batch was committed before that,
-// ErrFenced is the outcome of each submission that is not committed.
+// Commit commits a batch, including most submissions, with one statement. It commits some
+// transitions afterwards, each in a separate transaction: admissions of existing runs, submissions
+// with conditions that the statement cannot check, and submissions whose name, key or id another
+// run may have. Commit returns ErrFenced if the engine was declared dead and nothing of the batch
+// is committed. If a part of the batch was committed before that, ErrFenced is the outcome of each
+// submission that is not committed.
 func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
 	if err := storekit.ValidateBatch(items); err != nil {
 		return nil, err
@@ -274,8 +276,9 @@ func (w *Writer) confirm(token int64, items []store.Transition, landed map[statu
 	return nil
 }
 
-// drop closes the writer's connection, if err shows that the connection is broken or that
-// its server accepts no writes. The next connection may lead to another server.
+// drop closes the writer's connection, if err shows that the connection is broken, that its server
+// accepts no writes, or that a pooler has changed the session. The next connection may lead to
+// another server.
 func (w *Writer) drop(err error) {
 	w.s.noteLost(err)
 	var e *pq.Error

@@ -184,8 +184,8 @@ func (s *members) bury(x *tx, id store.EngineID) (dead bool, err error) {
 	return true, nil
 }
 
-// Pass reports whether the caller may make the named scan now. If the result is true, no other
-// caller may make the same scan before the period has passed.
+// Pass reports whether the caller may make the named scan now. If the result is true, every further
+// call for this scan returns false until the period has passed.
 func (s *members) Pass(ctx context.Context, name string, period time.Duration) (ok bool, err error) {
 	err = s.write(ctx, "pass", func(tx *tx) error {
 		at := now()

@@ -192,8 +192,8 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 	return err
 }
 
-// An unanswered error wraps the error of a COMMIT. It is not known whether the transaction was
-// committed.
+// An unanswered error wraps the error of a COMMIT. Unless the disk is full, it is not known whether
+// the transaction was committed.
 type unanswered struct{ err error }
 
 // Error returns the text of the error.

@@ -32,8 +32,8 @@ LEFT JOIN LATERAL (SELECT * FROM engine.goal_reset x WHERE x.workflow = c.workfl
 	goalsAll  = goalFields + ` WHERE $1 = '' AND $2 = '' AND (c.workflow, c.key) > ($3, $4) ORDER BY c.workflow, c.key LIMIT $5`
 	goalLock  = `SELECT 1 FROM engine.context WHERE workflow = $1 AND key = $2 FOR UPDATE`
 	goalReset = `UPDATE engine.context SET reset_at = pg_catalog.clock_timestamp() WHERE workflow = $1 AND key = $2`
-	// goalDrop removes the row of a unique key if retention has removed the run that took the key.
-	// Without goalDrop, this row could stay for ever.
+	// goalDrop removes the row of a unique key. It is used if retention has removed the run that
+	// took the key, and no run waits for the key. Without goalDrop, this row could stay for ever.
 	goalDrop    = `DELETE FROM engine.context WHERE workflow = $1 AND key = $2`
 	resetAdd    = `INSERT INTO engine.goal_reset (workflow, key, run_id, run, at, who, reason) VALUES ($1, $2, $3, $4, pg_catalog.clock_timestamp(), $5, $6)`
 	resetsOfRun = `SELECT workflow, key, run_id, run, at, who, reason FROM engine.goal_reset WHERE run_id = $1 ORDER BY id LIMIT 1000`

@@ -20,7 +20,7 @@ type handFunc = func(ctx context.Context, rows []firings.Row) (firings.Progress,
 type page struct {
 	progress firings.Progress
 	keys     []string // keys of the rows; set only if Query.Repeats is true
-	last     *string  // key of the last row; nil = the page was empty
+	last     *string  // new watermark of the firing; nil = the watermark stays
 	end      bool     // true = no row follows
 }
 
@@ -234,8 +234,8 @@ func (s *Store) conclude(ctx context.Context, within func(func(tx *sql.Tx) error
 }
 
 const (
-	// firingAdvance stores the progress of a firing, but only if its stored version is f.Version -
-	// 1.
+	// firingAdvance stores the progress of a firing, but only if the firing is open and its stored
+	// version is f.Version - 1.
 	firingAdvance = `
 WITH f AS (
   UPDATE engine.firing SET version = version + 1, watermark = $3, pass = $4, fresh = $5, state = $6, error = '',
@@ -252,8 +252,8 @@ SELECT pg_catalog.count(*) FROM f`
 	firingForget = `DELETE FROM engine.firing_key WHERE firing_id = $1`
 )
 
-// advance stores the progress of a firing. It reports false if the firing has another version. If
-// tx is nil, advance uses a transaction of its own.
+// advance stores the progress of a firing. It reports false if the firing has another version or is
+// not open any more. If tx is nil, advance uses a transaction of its own.
 func (s *Store) advance(ctx context.Context, tx *sql.Tx, f *firings.Firing, p page) (moved bool, err error) {
 	if tx == nil {
 		err = s.inside(ctx, true, func(tx *sql.Tx) error {

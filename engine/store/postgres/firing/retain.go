@@ -31,9 +31,10 @@ WITH old AS MATERIALIZED (
 )
 SELECT (SELECT pg_catalog.count(*) FROM old), (SELECT coalesce(pg_catalog.max(firing_id), 0) FROM old), (SELECT pg_catalog.count(*) FROM gone)`
 
-// Retain removes firings that ended before the given time, with their quarantined rows. If a
-// workflow has its own retention, that retention counts, and not the given time. One statement
-// examines at most `page` firings. Retain returns how many firings it has removed.
+// Retain removes firings that ended before the given time and are not needed any more
+// (firingRetain), with their quarantined rows. If a workflow has its own retention, that retention
+// counts, and not the given time. One statement examines at most `page` firings. Retain returns how
+// many firings it has removed.
 func Retain(ctx context.Context, db *sql.DB, before time.Time, page int) (removed int, err error) {
 	for last := int64(0); ; {
 		var found, gone int

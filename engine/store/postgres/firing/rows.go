@@ -95,7 +95,8 @@ func (s *selecting) without() string {
 	return "SELECT pg_catalog.count(*)" + s.from + " WHERE " + s.key + " IS NULL"
 }
 
-// left returns the statement that counts the rows whose key was in no page of this firing.
+// left returns the statement that counts the rows whose key was in no page of this firing. It is
+// for firings with Query.Repeats, whose keys are stored.
 func (s *selecting) left(firing int64) string {
 	return "SELECT pg_catalog.count(*)" + s.from + " WHERE " + s.key + " IS NOT NULL" + s.unseen(firing)
 }

@@ -19,9 +19,9 @@ import (
 const (
 	replyColumns = `p.run_id, p.n, p.sink, p.correlation, p.state, p.at, p.tries, p.why, p.done, coalesce(m.name, engine.run_public(p.run_id)), w.name, coalesce(m.key, '')`
 	replyJoins   = ` JOIN engine.run u USING (run_id) JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name m USING (run_id)`
-	// replyNext selects the next reply of each run that has a reply for a sink. replyTake and
-	// replyClaim lock these rows. So two callers get different runs, and the replies of a run keep
-	// their order.
+	// replyNext is the beginning of replyTake and replyClaim. It selects the next reply of each run
+	// that has a reply for a sink. replyTake and replyClaim lock the rows that they use. So two
+	// callers get different runs, and the replies of a run keep their order.
 	replyNext = `
 WITH next AS MATERIALIZED (
   SELECT r.run_id, r.n FROM engine.reply r
@@ -109,7 +109,8 @@ func (b *Box) run(ctx context.Context, what, query string, args ...any) error {
 	return nil
 }
 
-// Take marks the next reply of each run as done, and returns these replies.
+// Take returns the next replies of runs that have a reply for the sink, one of each run and at most
+// `limit` replies. It marks these replies as done.
 func (b *Box) Take(ctx context.Context, sink string, limit int) ([]replies.Reply, error) {
 	return b.list(ctx, "take replies", replyTake, sink, limit)
 }
@@ -119,7 +120,9 @@ func (b *Box) Waiting(ctx context.Context, sink string, limit int) ([]replies.Re
 	return b.list(ctx, "list replies", replyWaiting, sink, limit)
 }
 
-// Claim returns the next reply of each run that has a reply for the sink.
+// Claim returns the next replies of runs that have a reply for the sink, one of each run and at
+// most `limit` replies. It leaves out replies that no engine can claim now. Until the duration
+// claimTime has passed, no engine can claim a reply of these runs again.
 func (b *Box) Claim(ctx context.Context, sink string, limit int, claimTime time.Duration) ([]replies.Reply, error) {
 	return b.list(ctx, "claim replies", replyClaim, sink, limit, claimTime.Microseconds())
 }
@@ -186,7 +189,8 @@ func (b *Box) Delivered(ctx context.Context, done ...replies.ID) error {
 	return b.run(ctx, "mark replies", replyDelivered, runs, numbers)
 }
 
-// Later records why a reply was not delivered.
+// Later records why a reply was not delivered. No engine can claim the reply during the pause.
+// Later does nothing if the reply is done.
 func (b *Box) Later(ctx context.Context, id replies.ID, pause time.Duration, why string) error {
 	return b.run(ctx, "put off a reply", replyLater, int64(id.Run), id.N, pause.Microseconds(), naming.CleanText(why))
 }

@@ -2,8 +2,8 @@
 // events in PostgreSQL.
 //
 // In: the calls of the roles schedules.Store, intake.Store and events.Store. Out: statements on the
-// tables engine.published, engine.schedule, engine.submission and engine.events. The package opens
-// no connection of its own.
+// tables engine.published, engine.schedule, engine.submission, engine.events and engine.event_key.
+// The package opens no connection of its own.
 package published
 
 import (
