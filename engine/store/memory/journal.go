@@ -115,9 +115,9 @@ type journal struct {
 	token int64 // the last token that was used for a commit
 
 	// The function `lose` is set only by tests; nil = nothing is lost. The store calls lose(false)
-	// before each try to commit, and lose(true) after each try, unless the engine was declared
-	// dead. If the first call returns true, the store behaves as if the request was lost. If the
-	// second call returns true, it behaves as if the reply was lost.
+	// before each try to commit. If the result is true, the store behaves as if the request was
+	// lost. Otherwise, and unless the engine was declared dead, it calls lose(true) after the
+	// commit. If the result is true, the store behaves as if the reply was lost.
 	lose func(landed bool) bool
 }
 

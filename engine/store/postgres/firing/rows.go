@@ -45,9 +45,10 @@ func (s *selecting) arg(v any) string {
 	return "$" + strconv.Itoa(len(s.args))
 }
 
-// page returns the statement that reads rows in the order of the key. The parameter `limit` is one
-// more than the size of the page. The additional row shows whether more rows follow. It also shows
-// whether the last key of the page is unique: if not, the additional row has the same key.
+// page returns the statement that reads rows in the order of the key. To read a page, the parameter
+// `limit` is one more than the size of the page. The additional row shows whether more rows follow.
+// It also shows whether the last key of the page is unique: if not, the additional row has the same
+// key.
 func (s *selecting) page(firing int64, after, upTo *string, anew bool, limit int) string {
 	text := s.row() + " WHERE " + s.key + " IS NOT NULL"
 	if after != nil {
