@@ -20,7 +20,7 @@ import (
 // permission to push, for one minute. This permission is called a watch. If the engine dies,
 // another engine gets the next watch.
 type Hook struct {
-	hint   chan struct{} // receives a value when this engine has raised an alert
+	hint   chan struct{} // receives a value when the method Wake is called
 	store  hookStore
 	to     pusher
 	log    *slog.Logger
