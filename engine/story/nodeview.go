@@ -39,7 +39,7 @@ type NodeView struct {
 	// started several child runs, Child is the name of the last one.
 	Child string
 
-	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
+	StartedAt  time.Time // start of the first attempt or of the wait; zero = not started
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the calls in flight; zero = no call is in flight
 	Deadline   time.Time // deadline of the step; zero = no deadline
