@@ -72,7 +72,8 @@ type Fact struct {
 
 	// Deadlines; zero = none. The facts attempt_started, attempt_finished, step_held,
 	// retry_scheduled and wait_started have StepDeadline, or UndoDeadline if they are about an
-	// undo. The fact undo_started has UndoDeadline, too.
+	// undo. The fact undo_started has UndoDeadline, too. In a fact about an instance, StepDeadline
+	// is zero, because its for_each step has the deadline.
 	StepDeadline         time.Time
 	UndoDeadline         time.Time
 	RunDeadline          time.Time // run_created: deadline of the run

@@ -42,7 +42,9 @@ type NodeView struct {
 	StartedAt  time.Time // start of the first attempt or of the wait; zero = not started
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the calls in flight; zero = no call is in flight
-	Deadline   time.Time // deadline of the step; zero = no deadline
+	// Deadline of the step; zero = no deadline, or the node is an instance: its step has the
+	// deadline.
+	Deadline time.Time
 	// Time at which the node continues, if it is in backoff, is held, or waits for a time. Zero =
 	// not known, or the node does not wait.
 	Until  time.Time
@@ -56,7 +58,8 @@ type NodeView struct {
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
-	// The operator who last decided the outcome of the step or skipped it; "" = none.
+	// The operator who last settled the step, or who repeated or skipped its failed undo; "" =
+	// none.
 	By string
 
 	UndoAction string
@@ -231,8 +234,9 @@ func namedValues(outputs []model.Output) []NamedValue {
 }
 
 // KeptByDeclaration returns the names of the steps and instances whose effects stay because of
-// compensation = "none", in the order of the workflow. A step is also named if its child run keeps
-// such effects. If `wf` is nil, the result has a number such as #3 instead of a step's name.
+// compensation = "none": first the steps in the order of declaration, then the instances. A step is
+// also named if its child run keeps such effects. If `wf` is nil, the result has a number such as
+// #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
