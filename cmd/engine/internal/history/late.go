@@ -17,8 +17,8 @@ type Late struct {
 	store.LateReply
 	Event machine.Event // the decoded reply; nil = it cannot be read
 	Err   error         // why the reply cannot be read
-	// What the call was for; "" = not known any more. If the state has forgotten the call, and the
-	// step has no undo attempts, it is PurposeDo.
+	// Purpose is the purpose of the call; "" = not known any more. If the state has forgotten the
+	// call, and the step has no undo attempts, it is PurposeDo.
 	Purpose story.Purpose
 	// If Undo is true, the call was an undo, or a lookup that asked whether an undo took effect.
 	Undo bool
