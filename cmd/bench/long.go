@@ -15,13 +15,15 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// minutes is the length of the long measurement, in minutes.
+// minutes is the number of windows of the long measurement. The field plan.minute is the length of
+// a window: one minute, or less with -short.
 const minutes = 5
 
-// long measures an engine under load for five minutes without a pause, with autovacuum on. If a
-// database becomes slower with age, the figures of the last minute are worse than the earlier
-// figures. But they can also be worse because of other programs on the machine. So the method
-// `long` then measures two databases in turn: the old one and a new one.
+// long measures an engine under load without a pause, with autovacuum on. The load takes five
+// minutes, or less with -short. If a database becomes slower with age, the figures of the last
+// minute are worse than the earlier figures. But they can also be worse because of other programs
+// on the machine. So the method `long` then measures two databases in turn: the old one and a new
+// one.
 func (l historyLab) long(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

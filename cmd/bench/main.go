@@ -183,8 +183,9 @@ func chosen(list string) ([]part, error) {
 	return slices.DeleteFunc(parts(), func(p part) bool { return !slices.Contains(names, p.name) }), nil
 }
 
-// measure runs the wanted parts, and then prints the goals next to the figures. If a part
-// fails, measure continues with the next part. It returns the errors of all parts.
+// measure runs the wanted parts, and then prints the goals next to the figures. If a part fails,
+// measure continues with the next part. It returns the errors of all parts. If ctx ends, it runs no
+// further part and prints no goals.
 func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
 	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
 		l.idling = l.processLab().startIdling(ctx)

@@ -146,8 +146,10 @@ func (w *naiveWriter) Submit(ctx context.Context, t store.Transition, s naming.N
 	return out[0].Submitted, out[0].Err
 }
 
-// commit makes the transactions of one transition, one after the other: first for the steps that
-// have ended, then for the steps that start, then for the end of the run.
+// commit makes the transactions of one transition, one after the other. The first transition of a
+// run begins with a transaction that creates the run. Then there is a transaction for each step
+// that has ended, and for each step that starts. The last transaction is for a new status of the
+// run. It is also made for a later transition that changes no step.
 func (n *naive) commit(t *store.Transition) error {
 	c := <-n.conns
 	defer func() { n.conns <- c }()

@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// queue measures a queue of a million runs without an owner. First it measures how many runs
-// per second a program can submit, and whether a long queue makes this slower. Then it measures
-// how many runs per second an engine claims: first with the mock agent, then with an agent that
-// never answers.
+// queue measures a queue of many runs without an owner: a million, or fewer with -short. First it
+// measures how many runs per second a program can submit, and whether a long queue makes this
+// slower. Then it measures how many runs per second an engine claims: first with the mock agent,
+// then with an agent that never answers.
 func (l historyLab) queue(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

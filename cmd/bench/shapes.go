@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A shape is a kind of large run: with many instances, many steps or many attempts. The
-// benchmark compares a large run with small runs that make the same calls.
+// A shape is a kind of large run: with many instances, many steps, many attempts or many child
+// runs. The benchmark compares a large run with small runs that make the same calls.
 type shape struct {
 	row string
 	// Word for the calls in the table: instances, steps or attempts.
@@ -23,7 +23,8 @@ type shape struct {
 	parts string
 	calls int             // number of calls of a small run
 	end   status.RunState // expected status at the end of a run
-	// If `together` is true, all calls of a run are in flight together, and so are all small runs.
+	// If `together` is true, all instances of a large run are in flight together, and so are all
+	// small runs. An instance is a call or, in the shape "family", a child run.
 	together bool
 	write    func(b *strings.Builder, name string, calls int) // writes the workflow to b
 }
@@ -40,9 +41,9 @@ func shapes() []shape {
 }
 
 // small returns how many small runs the benchmark compares with one large run. The parameter
-// `large` is the number of calls of the large run. If all calls of a run are in flight
-// together, the small runs together make as many calls as the large run. Otherwise the small
-// runs together make a quarter of the calls of the large run.
+// `large` is the number of calls of the large run. If the field `together` is true, the small runs
+// together make as many calls as the large run. Otherwise the small runs together make a quarter of
+// the calls of the large run.
 func (s shape) small(large int) int {
 	if s.together {
 		return large / s.calls
@@ -50,8 +51,8 @@ func (s shape) small(large int) int {
 	return large / s.calls / 4
 }
 
-// shapes measures the cost of a step in runs with thousands of calls. It compares these runs
-// with small runs that make their calls in the same way: all together, or one after the other.
+// shapes measures the cost of a step in runs with thousands of calls. It compares these runs with
+// small runs that make the same calls. Calls are all together, or one after the other.
 func (l runLab) shapes(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

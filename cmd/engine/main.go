@@ -1,8 +1,8 @@
 // Command engine runs durable workflows written in HCL.
 //
-// main.go makes the process ready, and root.go lists the commands. Each command is a file
-// below internal/commands. The other directories of internal are packages that the commands
-// share: see docs/decisions/0031-rooms-of-the-command-line.md.
+// main.go makes the process ready, and root.go lists the commands. Each command is in a file below
+// internal/commands. The other directories of internal are packages that the commands share: see
+// docs/decisions/0031-rooms-of-the-command-line.md.
 package main
 
 import (

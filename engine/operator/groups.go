@@ -24,8 +24,9 @@ type Receiver struct {
 	// Known is true if the run has accepted a signal with this id before. In this case the signal
 	// changes nothing, and there is nothing to send.
 	Known bool
-	// Again is true if groups may wait for the signal. Then another run may take the signal if this
-	// run refuses it. So after a refusal, the caller calls Operator.Receiver again.
+	// Again is true if groups may wait for the signal, and no run was found that knows the id of
+	// the signal. Then another run may take the signal if this run refuses it. So after a refusal,
+	// the caller calls Operator.Receiver again.
 	Again bool
 }
 
@@ -96,9 +97,10 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	}
 }
 
-// A groupWalk visits a run and the runs of its groups, at any depth. It visits the groups of a run
-// in the order of their steps and keys. Before it visits the next group, it visits all groups
-// inside of the present one. It visits only groups in which a step may wait for the signal.
+// A groupWalk visits a run and the runs of its groups, at any depth. First it visits the groups of
+// a run without for_each, in the order of their steps. Then it visits the instances of the groups
+// with for_each. Before it visits the next group, it visits all groups inside of the present one.
+// It visits only groups in which a step may wait for the signal.
 type groupWalk struct {
 	*Operator
 	ev machine.SignalReceived
@@ -184,7 +186,8 @@ func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 	return w.offer(ctx, Receiver{Run: r.Head.Run, Name: r.Head.Name, Again: true}, r, err == nil)
 }
 
-// mostReasons is the highest number of groups that a refusal names.
+// mostReasons is the highest number of groups of one kind that a refusal names. The kinds are:
+// groups whose run refuses the signal, groups that are starting, and groups that have ended.
 const mostReasons = 3
 
 // reasons returns why no run of a group takes the signal.

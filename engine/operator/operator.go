@@ -52,11 +52,12 @@ const maxWaitingVerbs = 11_000
 // fill the store, and the memory of the engine that reads them.
 const maxWaitingSignalBytes = 64 << 20
 
-// maxWaitingVerbBytes is the largest size, in bytes, of all messages in the inbox after a verb was
-// added that is not a signal. It is larger than maxWaitingSignalBytes, so that a person can settle
-// a step of a run whose inbox is full of signals. The verbs cancel and pause have no limit in
-// bytes, because a person must always be able to stop a run. These two verbs carry only a reason,
-// so the limit for the number of messages is enough.
+// maxWaitingVerbBytes is the largest size, in bytes, of all messages in the inbox of a run after a
+// verb was added. It does not apply to signals, which have their own limit. It is larger than
+// maxWaitingSignalBytes, so that a person can settle a step of a run whose inbox is full of
+// signals. The verbs cancel and pause have no limit in bytes, because a person must always be able
+// to stop a run. These two verbs carry only a reason, so the limit for the number of messages is
+// enough.
 const maxWaitingVerbBytes = 72 << 20
 
 // Error names the verb and the reason.
@@ -108,7 +109,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 
 // bounds returns the limits of an inbox that apply when the verb is added: the largest number of
 // messages, and the largest number of bytes of all messages; 0 = no limit. It also returns the name
-// of the verb for a refusal.
+// for a refusal: "signal" for a signal, and "verb" for any other verb.
 func bounds(verb machine.Event) (name string, most int, mostBytes int64) {
 	switch verb.(type) {
 	case machine.SignalReceived:
@@ -121,8 +122,8 @@ func bounds(verb machine.Event) (name string, most int, mostBytes int64) {
 
 // Try checks whether a verb would be accepted in the run's present state. It returns nil if the
 // verb would be accepted, and a *RefusedError if the verb would be refused. It changes nothing,
-// because machine.Decide is a pure function. Other errors are those of journal.LoadState and
-// Definitions.Workflow.
+// because machine.Decide is a pure function. Other errors are those of journal.LoadState,
+// Definitions.Workflow and Store.Runs, and a *journal.RunError if the decision panics.
 func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
 	story, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {

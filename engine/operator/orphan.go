@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// orphaned refuses to retry a child run whose parent has ended. The parent does not need the result
-// of the child any more, so the child may only be undone. orphaned returns nil for all other runs
-// and verbs.
+// orphaned refuses to retry an open child run whose parent has ended and whose undo has not begun.
+// The parent does not need the result of the child any more, so the child may only be undone. For
+// all other runs and verbs, orphaned does not refuse.
 func (o *Operator) orphaned(ctx context.Context, state *machine.State, verb machine.Event) error {
 	r := state.Run()
 	if _, retry := verb.(machine.RetryRequested); !retry || r.Parent.Run == 0 || r.UndoStarted != 0 || r.State.Final() {

@@ -16,8 +16,8 @@ import (
 // when.
 type Explanation struct {
 	Sentences []string
-	// Next is the time at which the run continues without any other event. Zero means that
-	// another event must happen first; the field Sentences says which event.
+	// Next is the time at which the run continues without any other event. Zero means that the run
+	// has ended, or that another event must happen first. The field Sentences says which event.
 	Next time.Time
 	// NeedsHuman says that only a person can make the run continue.
 	NeedsHuman bool
@@ -139,8 +139,8 @@ func (x *explainer) open() {
 	x.overdue()
 }
 
-// repetition adds a sentence about the call that made the run fail. It says why this call was not
-// repeated.
+// repetition adds a sentence that says why the call that made the run fail was not repeated. It
+// adds nothing if there is no reason to show.
 func (x *explainer) repetition() {
 	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
@@ -202,7 +202,8 @@ func (x *explainer) undos() {
 }
 
 // blocked returns the names of the steps that cannot be undone yet, because the undo of another
-// step must come first.
+// step must come first. It names at most maxStepsDescribed steps. For the other ones, it adds the
+// words "and others".
 func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {
@@ -339,8 +340,8 @@ func word(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// remedy adds a command line to Remedies if the verb would be accepted now. It reports whether
-// it added the line.
+// remedy adds a command line to Remedies if the verb would be accepted now, and if Remedies does
+// not have the line yet. It reports whether it added the line.
 func (x *explainer) remedy(ev machine.Event, format string, args ...any) bool {
 	line := "engine " + fmt.Sprintf(format, args...)
 	if slices.Contains(x.out.Remedies, line) || !x.accepted(ev) {

@@ -189,7 +189,8 @@ func (x *explainer) verbs() {
 	if r.State != status.RunParked {
 		return
 	}
-	// No step has failed: the run was parked because of a deadline or a cancel.
+	// No command line for a failed step was added. For example, the run was parked because of a
+	// deadline.
 	if len(x.out.Remedies) == 0 {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}

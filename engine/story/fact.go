@@ -24,13 +24,14 @@ type Fact struct {
 	// attempts in all rounds.
 	Attempt int
 	Of      int // number of attempts allowed in this round; 0 = not known, dsl.Unbounded = no limit
-	// Number of the iteration that starts, counted from 1, and the largest number of iterations (0
-	// = no limit, or not known). Only these facts about a step with a repeat block set the two
-	// fields: attempt_started, retry_scheduled and wait_started.
+	// Number of the iteration, counted from 1, and the largest number of iterations (0 = no limit,
+	// or not known). Only these facts about a step with a repeat block set the two fields:
+	// attempt_started and wait_started, and retry_scheduled if the pause is before an iteration. In
+	// retry_scheduled, it is the number of the next iteration.
 	Iteration, Iterations int
 	Undo                  bool // the fact is about the undo of the step
-	// Number of instances of the for_each step; 0 = the step has no for_each. Only facts about
-	// attempts, holds and pauses set this field.
+	// Number of instances of the for_each step; 0 = the step has no for_each. Only attempt_started,
+	// attempt_finished, step_held, retry_scheduled and wait_started set this field.
 	Among int
 
 	Awaits []string // wait_started: names of the signals for which the step waits; nil = a timer
@@ -40,14 +41,15 @@ type Fact struct {
 	Known bool
 
 	// In step_finished, undo_finished, run_finished and run_parked: the new state of the step or
-	// status of the run. In attempt_finished: ok, failed, unknown or not_sent. In a fact about a
-	// verb: accepted, refused or overdue.
+	// status of the run. In attempt_finished: ok, failed, unknown, not_sent, not_done or needless.
+	// In a fact about a verb: accepted, refused or overdue.
 	Status string
-	// Failure code, or "". In a fact about a verb: name of the verb. In a fact of the kind
-	// signal_received: error code with which the signal makes a step fail, or "".
+	// Failure code, or "". In a fact about a verb: name of the verb; "" = the run is overdue. In a
+	// fact of the kind signal_received: error code with which the signal makes a step fail, or "".
 	Code string
 	// Failure message, or "". In a fact about a verb or a signal: the reason that the person or the
-	// engine gave.
+	// engine gave. In step_held: why the step is held. In attempt_progress: the note of the agent.
+	// In run_admitted: a remark, or "".
 	Message string
 	// NotRepeated says why the last call of a failed step was not repeated; "" = no reason to
 	// show.
@@ -68,8 +70,10 @@ type Fact struct {
 	// came without a message.
 	Ask int64
 
-	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or
-	// UndoDeadline if they are about an undo.
+	// Deadlines; zero = none. The facts attempt_started, attempt_finished, step_held,
+	// retry_scheduled and wait_started have StepDeadline, or UndoDeadline if they are about an
+	// undo. The fact undo_started has UndoDeadline, too. In a fact about an instance, StepDeadline
+	// is zero, because its for_each step has the deadline.
 	StepDeadline         time.Time
 	UndoDeadline         time.Time
 	RunDeadline          time.Time // run_created: deadline of the run

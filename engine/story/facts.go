@@ -168,8 +168,8 @@ func (t *factWriter) heads() {
 	}
 }
 
-// started adds the facts of the start of a run: that it exists, from which run it was restarted,
-// and the signals that the run of a group has from its start.
+// started adds the facts of the start of a run: that it exists, that it was restarted from an ended
+// run, and the signals that the run of a group has from its start.
 func (t *factWriter) started(ev machine.Started) {
 	if !t.skips(FactRunCreated) {
 		t.add(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
@@ -342,8 +342,9 @@ func purposeOf(k model.CallKind) Purpose {
 }
 
 // allowed returns how many attempts one round of a node's calls may have; 0 = not known. The number
-// is not known in two cases. First, the settings of retry depend on results of steps, or cost more
-// than factCost. Second, calls of this kind have no such settings.
+// is not known in three cases. First, the workflow is not known. Second, the settings of retry
+// depend on results of steps, or cost more than factCost. Third, calls of this kind have no such
+// settings.
 func (t *factWriter) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
@@ -375,9 +376,9 @@ func (t *factWriter) scope() *dsl.Scope {
 	return &dsl.Scope{Vars: t.after().Vars.V, Allowance: dsl.NewAllowance(factCost)}
 }
 
-// notRepeated returns why the last call of a failed node was not repeated. It returns "" if
-// there is no reason to show, or if the settings depend on results of steps or cost more than
-// factCost.
+// notRepeated returns why the last call of a failed node was not repeated. It returns "" if there
+// is no reason to show, or if the workflow is not known. It also returns "" if the settings depend
+// on results of steps or cost more than factCost.
 func (t *factWriter) notRepeated(n *model.Node) NotRepeated {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return ""
@@ -547,8 +548,9 @@ func (t *factWriter) end() {
 	})
 }
 
-// iteration sets the fields Iteration and Iterations of the fact f, if f is about the attempts or
-// pauses of a step with a repeat block. The parameter `number` counts the iterations from 0.
+// iteration sets the fields Iteration and Iterations of the fact f, if f is about the attempts,
+// waits or pauses of a step with a repeat block. It sets nothing in a fact about an undo or a
+// lookup. The parameter `number` counts the iterations from 0.
 func (t *factWriter) iteration(f *Fact, n *model.Node, number int32) {
 	if !f.Undo && f.Purpose != PurposeLookup && loops(t.wf, n) {
 		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())

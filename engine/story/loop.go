@@ -26,7 +26,8 @@ func loops(wf *dsl.Workflow, n *model.Node) bool {
 }
 
 // mostIterations returns the largest number of iterations of a node. It returns 0 if there is no
-// limit, or if the limit depends on results of steps.
+// limit, or if the step's settings cannot be evaluated with `scope`, for example because they
+// depend on results of steps.
 func mostIterations(wf *dsl.Workflow, n *model.Node, scope *dsl.Scope) int {
 	s, err := wf.Steps[n.Step].Settings(scope)
 	if err != nil {

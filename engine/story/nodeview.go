@@ -18,17 +18,18 @@ type NodeView struct {
 	Name  string // name of the step, with ["key"] for an instance
 	Key   string
 	Each  bool // the node is a for_each step; its instances have views of their own
-	Count int  // number of instances; -1 = not known yet
+	Count int  // number of instances of a for_each step; -1 = not known yet. 1 for any other node
 	State status.StepState
 	// Forward is the state of the step without its undo. The field State also shows states of the
 	// undo.
 	Forward status.StepState
 	Effect  status.Effect
 	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
-	Action   string
-	Attempt  int // number of attempts in the present round
-	Attempts int // number of attempts in all rounds
-	Failures int // number of attempts that ended without a result
+	Action string
+	// Number of attempts in the present round; of the undo, if the undo has begun or is planned.
+	Attempt  int
+	Attempts int // number of attempts in all rounds, without undo attempts
+	Failures int // number of attempts and undo attempts that ended without a result
 	// Number of the present iteration, counted from 1, and the largest number of iterations (0 = no
 	// limit, or not known). Both are 0 if the step has no repeat block, or has not started.
 	Iteration, Iterations int
@@ -38,10 +39,12 @@ type NodeView struct {
 	// started several child runs, Child is the name of the last one.
 	Child string
 
-	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
+	StartedAt  time.Time // start of the first attempt or of the wait; zero = not started
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the calls in flight; zero = no call is in flight
-	Deadline   time.Time // deadline of the step; zero = no deadline
+	// Deadline of the step; zero = no deadline, or the node is an instance: its step has the
+	// deadline.
+	Deadline time.Time
 	// Time at which the node continues, if it is in backoff, is held, or waits for a time. Zero =
 	// not known, or the node does not wait.
 	Until  time.Time
@@ -55,7 +58,8 @@ type NodeView struct {
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
-	// The operator who last decided the outcome of the step or skipped it; "" = none.
+	// The operator who last settled the step, or who repeated or skipped its failed undo; "" =
+	// none.
 	By string
 
 	UndoAction string
@@ -91,8 +95,8 @@ type CallView struct {
 }
 
 // keyOf returns the idempotency key with which an attempt was sent. It returns "" if the key of the
-// attempt is not known any more: an operator gave the step a new key, or the attempt belongs to an
-// earlier iteration of a loop.
+// attempt is not known any more. This is so if the step has another key now, after a retry with a
+// new key or an undo_first. It is also so if the attempt belongs to an earlier iteration of a loop.
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
@@ -230,8 +234,9 @@ func namedValues(outputs []model.Output) []NamedValue {
 }
 
 // KeptByDeclaration returns the names of the steps and instances whose effects stay because of
-// compensation = "none", in the order of the workflow. A step is also named if its child run keeps
-// such effects. If `wf` is nil, the result has a number such as #3 instead of a step's name.
+// compensation = "none": first the steps in the order of declaration, then the instances. A step is
+// also named if its child run keeps such effects. If `wf` is nil, the result has a number such as
+// #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }

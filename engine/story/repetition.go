@@ -9,9 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A NotRepeated says why a failed call was not repeated, although the step has attempts left or
-// the outcome is unknown. "" means that there is nothing to explain, for example because all
-// attempts were used.
+// A NotRepeated says why a failed call was not repeated. "" means that there is nothing to explain,
+// for example because a further call was allowed, but all attempts were used.
 type NotRepeated string
 
 // Reasons why no further attempt followed the last failure of a step.

@@ -19,9 +19,9 @@ var (
 
 var seatPattern = regexp.MustCompile(`^[A-Z][1-9][0-9]?$`)
 
-// A theatre is a directory. The file seats/A1 holds the key of the call that took seat A1.
-// If the file released/KEY exists, the call with that key must have no effect any more.
-// Several processes may use the directory at once.
+// A theatre is a directory. The file seats/A1 holds the hash of the key of the call that took seat
+// A1 (see the function short). If the file released/HASH exists, the call whose key has that hash
+// must have no effect any more. Several processes may use the directory at once.
 type theatre struct{ dir string }
 
 // open returns the theatre in the directory dir. It creates the directories that do not exist.

@@ -52,7 +52,7 @@ type row struct {
 	step  *row      // for an instance, the row of its step; nil = the row is not an instance
 	parts []*row    // for a step with for_each, the rows of the instances that are known so far
 	total int       // number of instances of the step; 0 = not known, or none
-	said  int       // number of "still running" lines that were written
+	said  int       // number of times at which a "still running" line was due
 	next  time.Time // time at which the next "still running" line is due; zero = no time is set
 }
 
@@ -63,7 +63,8 @@ type board struct {
 	forward []*row
 	undos   []*row
 	index   map[rowKey]*row
-	// Rows that have ended, in the order in which they ended, and the heading of the undos.
+	// Rows that have ended and have a line of their own, in the order in which they ended, and the
+	// heading of the undos.
 	ended  []*row
 	turned bool
 	// Deadline of the run. After the run has turned back, it is the deadline of its compensation.
@@ -271,9 +272,9 @@ func (r *row) apply(f story.Fact) {
 // the output, do not count.
 func tried(p story.Purpose) bool { return p != story.PurposeLookup && p != story.PurposeLearn }
 
-// stillAfter returns the pause before the next "still running" line of a step. The parameter n
-// is the number of such lines that were written before. The lines come after 10 s, after 30 s
-// and then every 60 s.
+// stillAfter returns the pause before the next "still running" line of a step. The parameter n is
+// the number of such lines that were due before. The lines come after 10 s, after 30 s and then
+// every 60 s.
 func stillAfter(n int) time.Duration {
 	switch n {
 	case 0:

@@ -72,8 +72,8 @@ type line struct {
 	// Through has the name of the child run, at any depth, because of which the run needs a person.
 	Through []string `json:"needs_person_through,omitempty"`
 	Code    string   `json:"code,omitempty"`
-	// Reason is the message of the failure in the fact. The field Message holds a sentence about
-	// the whole fact.
+	// Reason is the message of the fact: the message of a failure, or the reason of a verb or a
+	// signal, for example. The field Message holds a sentence about the whole fact.
 	Reason     string            `json:"message,omitempty"`
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
@@ -293,8 +293,9 @@ func (j *JSON) write(l line, at time.Time) {
 	_, _ = io.WriteString(j.out, EscapeJSON(b.String()))
 }
 
-// EscapeJSON returns text with \u escapes in place of the characters that Clean would replace. In
-// JSON these characters can only be inside strings, so the meaning stays the same.
+// EscapeJSON returns text with \u escapes in place of the characters from U+007F on that Clean
+// would replace, except U+FFFD. In JSON these characters can only be inside strings, so the meaning
+// stays the same.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

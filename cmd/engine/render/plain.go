@@ -35,7 +35,8 @@ func (p *Plain) Begin(s Story) {
 }
 
 // Facts writes the lines about the facts. A failed attempt and its retry are on one line. A
-// successful attempt has no line, because the line about the end of its step shows it.
+// successful attempt has no line, because the line about the end of its step shows it. But it has a
+// line if the engine makes another attempt.
 func (p *Plain) Facts(_ int, facts []story.Fact) {
 	for i, f := range facts {
 		p.board.apply(f)
@@ -62,7 +63,7 @@ func (p *Plain) Facts(_ int, facts []story.Fact) {
 	}
 }
 
-// pairs reports whether b is the retry that follows the failed attempt a.
+// pairs reports whether a is the end of an attempt, and b is the retry that follows it.
 func pairs(a, b story.Fact) bool {
 	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // attemptOf returns a text for an attempt, such as "attempt 2/5", or "attempt 2" if there is no
-// limit. For a lookup it returns "lookup".
+// limit or the limit is not known. For a lookup it returns "lookup".
 func attemptOf(f story.Fact) string {
 	what, why := "attempt", ""
 	switch f.Purpose {

@@ -247,9 +247,9 @@ func (t *Terminal) cut(l styled, columns int) string {
 func (t *Terminal) width(l styled, columns int) int { return Width(t.cut(l, columns)) }
 
 // lines returns the lines that have not scrolled up yet, as two lists. The lines in the list
-// `settled` do not change any more. The lines in the list `live` may still change. If the screen is
-// too small for all lines that may change, some of them are in no list. The result `hidden` is the
-// number of these lines.
+// `settled` do not change any more, unless an operator starts another round of attempts. The lines
+// in the list `live` may still change. If the screen is too small for all lines that may change,
+// some of them are in no list. The result `hidden` is the number of these lines.
 func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	b := t.board
 	nameWidth, actionWidth := t.widths()
@@ -286,7 +286,8 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
 // widths returns the widths of two columns: the column of the names and the column of the actions.
-// It computes both widths from the steps and from the first instances of each step.
+// It computes both widths from the steps, from the first instances of each step, and from the first
+// undos.
 func (t *Terminal) widths() (name, action int) {
 	name, action = 10, 10
 	measure := func(r *row) {

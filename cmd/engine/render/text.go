@@ -58,7 +58,9 @@ func Took(d time.Duration) string {
 }
 
 // Span formats a limit or an estimate in its two largest units: "5s", "4m33s", "3d4h". If the
-// smaller unit is zero, Span leaves it out: "2h".
+// smaller unit is zero, Span leaves it out: "2h". Days are a unit only from 48 hours on. A span
+// below one minute may have tenths of a second, such as "5.3s", and a span below one second has
+// milliseconds.
 func Span(d time.Duration) string {
 	if d < 0 {
 		d = 0
@@ -137,7 +139,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Cut shortens s to at most width columns. If it removes anything, s ends in an ellipsis.
+// Cut shortens s to at most width columns. If it removes anything, s ends in an ellipsis. If width
+// is 0 or less, Cut returns s unchanged.
 func Cut(s string, width int) string {
 	if width <= 0 || Width(s) <= width {
 		return s

@@ -77,7 +77,7 @@ func (s Story) Name() string {
 // A StepInfo holds what a view knows about a step before the step runs.
 type StepInfo struct {
 	Name   string
-	Action string   // name of the action: AGENT.ACTION
+	Action string   // name of the action: AGENT.ACTION, or a word such as timer
 	After  []string // names of the steps for which this step waits directly
 	Undo   bool     // true = the effect of the step can be undone
 }

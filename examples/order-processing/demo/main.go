@@ -1,7 +1,7 @@
 // Command demo shows the order process. An application submits runs in its own transactions. Two
-// engines work on the runs, and the demo kills one of them. One run waits for an operator. At the
-// end, the demo shows the replies that the application has got. `make demo-orders` starts the demo
-// with a private PostgreSQL.
+// engines at a time work on the runs, and the demo kills the first one. One run waits for an
+// operator. At the end, the demo shows the replies that the application has got. `make demo-orders`
+// starts the demo with a private PostgreSQL.
 package main
 
 import (
@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// A demo holds the processes of the demo and its first error. After an error its methods do
-// nothing.
+// A demo holds the processes of the demo and its first error. After an error it starts no process
+// and no command.
 type demo struct {
 	ctx              context.Context //nolint:containedctx // the demo runs only once
 	out              io.Writer

@@ -37,7 +37,8 @@ func main() {
 	os.Exit(code)
 }
 
-// errUsage says that the command line is wrong. The flag package has printed the details.
+// errUsage says that the command line is wrong. If a flag is wrong, the flag package has printed
+// the details.
 var errUsage = errors.New("wrong usage")
 
 // run does the work of main, and returns the exit code: 0 = success; 1 = an error; 2 = wrong usage.

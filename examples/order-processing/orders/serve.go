@@ -25,7 +25,8 @@ type server struct {
 	ready     string // file to which the address is written; "" = none
 }
 
-// run serves until ctx ends.
+// run serves until ctx ends, or until an error. If the field `withStdin` is true, it also ends when
+// stdin ends.
 func (s *server) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -61,8 +61,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 1
 }
 
-// errUsage is part of every error about the command line. The flag package has already
-// printed the details.
+// errUsage is part of every error about the command line. The flag package or the function parse
+// has already printed the details.
 var errUsage = errors.New("wrong usage")
 
 // parse parses the flags. The parameter `need` has the names of required flags. If one of

@@ -15,11 +15,12 @@ import (
 )
 
 // A Hook pushes alerts to a program or a webhook: at least once, in order, and without delaying
-// runs. Only one engine of a state pushes at a time: the store gives one engine the permission to
-// push, for one minute. This permission is called a watch. If the engine dies, another engine gets
-// the next watch.
+// runs. It leaves out old alerts (hookOld), and gives up alerts that the receiver refuses
+// (hookRefusals). Only one engine of a state pushes at a time: the store gives one engine the
+// permission to push, for one minute. This permission is called a watch. If the engine dies,
+// another engine gets the next watch.
 type Hook struct {
-	hint   chan struct{} // receives a value when this engine has raised an alert
+	hint   chan struct{} // receives a value when the method Wake is called
 	store  hookStore
 	to     pusher
 	log    *slog.Logger
@@ -68,7 +69,7 @@ const (
 	hookOld   = 24 * time.Hour
 	hookBatch = 100
 	// hookRefusals is how often the receiver may refuse one alert. Then the hook gives up this
-	// alert and pushes the next one. The tries until then take an hour or more.
+	// alert and pushes the next one. The tries until then take about an hour or more.
 	hookRefusals = 20
 )
 

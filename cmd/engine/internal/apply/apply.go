@@ -12,9 +12,10 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 )
 
-// Run brings a run of the workflow at path to its end. With --detach it only records the run. If
-// the command did its work, but the run has not succeeded, Run returns only the exit code. If the
-// command could not do its work, Run returns an error that says what failed.
+// Run brings a run of the workflow at path to its end. With --detach it only records the run, and
+// with --each it only records one run for each line of a file. If the command did its work, but the
+// run has not succeeded, Run returns only the exit code. If the command could not do its work, Run
+// returns an error that says what failed.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	if o.Each != "" || o.EachKey != "" {
 		return each(ctx, a, path, o)

@@ -13,10 +13,10 @@ import (
 const notifyPatience = 10 * time.Second
 
 // notified waits until the notifications of the run have ended, and until the replies of the run to
-// a webhook are delivered. If the parameter `child` is a child run that needs a human, notified
-// waits for the notifications of that run, too. It stops waiting after notifyPatience, or when the
-// user stops the command. Then it prints a note that a notification or a reply is not delivered
-// yet.
+// a webhook or an agent are delivered. If the parameter `child` is a child run that needs a human,
+// notified waits for the notifications of that run, too. It stops waiting after notifyPatience, or
+// when the user stops the command. Then it prints a note that a notification or a reply is not
+// delivered yet.
 func notified(ctx context.Context, w *work, e *engineRun, run, child store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()

@@ -106,7 +106,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// mostNamed is the highest number of runs or calls that a text names one by one.
+// mostNamed is the highest number of runs, steps or calls that a text names one by one.
 const mostNamed = 8
 
 // showTaken shows the runs that were taken over since the last call of showTaken, and the
@@ -204,8 +204,8 @@ func (w *work) waitingFor(ctx context.Context, s *session.Session, own status.Ru
 		text, render.Clock(until, w.a.Now()))
 }
 
-// nameOf returns the public name of a run, or its id if the store does not answer. It asks the
-// store only once for each run.
+// nameOf returns the public name of a run, or its id if the store does not answer. When the store
+// has answered once, nameOf does not ask it again about the run.
 func (w *work) nameOf(ctx context.Context, s *session.Session, run status.RunID) string {
 	if w.a.Runs.Knows(run) {
 		return w.a.Runs.NameOf(run)

@@ -18,9 +18,10 @@ import (
 // submission.
 const rereadPatience = 5 * time.Second
 
-// recordRun submits the run to the store. Ctrl-C, or another signal of the operating system,
-// ends the submission even while the store does not answer. Then the command does not know
-// whether the run was accepted, and the error says so.
+// recordRun submits the run to the store. Ctrl-C, or another signal of the operating system, ends
+// the submission even while the store does not answer. Then recordRun looks for the run in the
+// store. If it does not find the run, the command does not know whether the run was accepted, and
+// the error says so.
 func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -58,8 +58,8 @@ func (w *work) timedOut() {
 	w.View.Note(fmt.Sprintf("The run is still open after %s.", w.o.Wait))
 }
 
-// last is the method that shows the facts that were recorded while the node was stopping. It
-// returns the run's state.
+// last is the method that shows the facts that the view has not shown yet. For example, they were
+// recorded while the node was stopping. It returns the run's state.
 func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
 	read, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// runNames holds the public names of runs for log lines. It also holds the run that a view
-// shows: the view itself shows the alerts of this run, so the log leaves them out. Until it is
-// known which run the view shows, alerts wait and are not logged.
+// runNames holds the public names of runs for log lines. It also holds the run that a view shows:
+// the view itself shows the alerts of this run, so the log leaves them out. Until it is known which
+// run the view shows, up to 1,000 alerts wait and are not logged.
 type runNames struct {
 	mu      sync.Mutex // protects all other fields
 	names   map[status.RunID]string

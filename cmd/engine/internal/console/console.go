@@ -13,8 +13,8 @@ import (
 )
 
 // Run evaluates the lines of standard input until the input ends or a line is "exit". On a terminal
-// it asks for each line. If the input is not a terminal and a line had an error, Run returns
-// exit.Failed.
+// it asks for each line, unless --json is given. If it does not ask and a line had an error, Run
+// returns exit.Failed.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	c, err := namesOf(ctx, a, path, o)
 	if err != nil {

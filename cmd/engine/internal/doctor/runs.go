@@ -130,7 +130,8 @@ func (c *checkup) leases(ctx context.Context) error {
 	return nil
 }
 
-// runs reports how many runs need attention. `engine list --status attention` lists the same runs.
+// runs reports how many runs need attention. `engine list --status attention` lists these runs, but
+// it leaves out notifications that are parked or whose undo failed.
 func (c *checkup) runs(ctx context.Context) error {
 	filter := store.RunFilter{States: history.AttentionStates(), Limit: maxOpenLooked}
 	found, err := c.s.Store.Runs(ctx, filter)

@@ -254,7 +254,7 @@ func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) erro
 }
 
 // lateAnswers adds sentences about the late replies that could settle a step, and adds the commands
-// that settle this step.
+// that settle this step. It adds nothing if the run needs no person.
 func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Session, r *history.Run) error {
 	if !x.NeedsHuman {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // NewView makes the view that fits the flags and the terminal. From then on, log lines go through
-// the view.
+// the view, except with --json.
 func NewView(a *cli.App) render.View {
 	a.Logger()
 	a.Runs.Expect()

@@ -40,8 +40,9 @@ type unread struct {
 
 // ReadGroups reads the child runs of the groups of a run, and the child runs of the groups inside
 // of these groups. It sets the fields Groups and Omitted. It leaves out a child run that does not
-// exist, because it was not submitted yet or because retention has removed it. If there are more
-// child runs than MaxGroups, ReadGroups first reads the child runs that have not succeeded.
+// exist, because it was not submitted yet or because retention has removed it. ReadGroups reads the
+// groups of the run before the groups inside of them. If there are more child runs than MaxGroups,
+// it reads on each level first the child runs that have not succeeded.
 func ReadGroups(ctx context.Context, s *session.Session, r *Run) error {
 	left := MaxGroups
 	for level := []*Run{r}; len(level) > 0; {
@@ -74,7 +75,8 @@ func rank(u unread) int {
 	return 0
 }
 
-// groupsOf returns the child runs of a run's groups, in the order of the steps.
+// groupsOf returns the child runs of a run's groups: first the groups without for_each, in the
+// order of the steps, and then the instances of the groups with for_each.
 func groupsOf(r *Run) []unread {
 	var all []unread
 	for n := range story.Nodes(r.State, r.Flow) {

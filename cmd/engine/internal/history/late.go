@@ -15,9 +15,11 @@ import (
 // A Late is a late reply of a run, with its decoded content.
 type Late struct {
 	store.LateReply
-	Event   machine.Event // the decoded reply; nil = it cannot be read
-	Err     error         // why the reply cannot be read
-	Purpose story.Purpose // what the call was for; "" = not known any more
+	Event machine.Event // the decoded reply; nil = it cannot be read
+	Err   error         // why the reply cannot be read
+	// Purpose is the purpose of the call; "" = not known any more. If the state has forgotten the
+	// call, and the step has no undo attempts, it is PurposeDo.
+	Purpose story.Purpose
 	// If Undo is true, the call was an undo, or a lookup that asked whether an undo took effect.
 	Undo bool
 }

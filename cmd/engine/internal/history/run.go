@@ -46,7 +46,8 @@ type Run struct {
 	// Groups holds the child runs of groups, by the number of the node. Only ReadGroups sets it.
 	Groups  map[int]Group
 	Refused *intake.Submission // refused submission with the same id as this run; nil = none
-	// Omitted is the number of child runs of groups, at any depth, that ReadGroups did not read.
+	// Omitted is the number of child runs of groups, at any depth, that ReadGroups did not read. It
+	// does not count the groups inside of these child runs.
 	Omitted int
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }

@@ -45,7 +45,8 @@ func (x result) why() string {
 	return ""
 }
 
-// All moves all open runs of a workflow. Without --yes it only says which runs can be moved.
+// All moves the open runs of a workflow that can be moved, at most mostRuns. Without --yes it only
+// says which runs can be moved.
 func All(ctx context.Context, a *cli.App, o Options) error {
 	next, err := module.Link(ctx, a, o.To, o.Agents)
 	if err != nil {

@@ -49,7 +49,9 @@ func (o Options) Check(runs int) error {
 	return verbs.CheckReason(o.Reason, "")
 }
 
-// One moves one run. It shows the differences first. Without --yes it asks the person first.
+// One moves one run. It shows the differences first, except with --json and --yes. Without --yes it
+// asks the person first. With --dry-run, or with --json and without --yes, it only shows the
+// differences.
 func One(ctx context.Context, a *cli.App, run string, o Options) error {
 	next, err := module.Link(ctx, a, o.To, o.Agents)
 	if err != nil {

@@ -29,8 +29,8 @@ type UsedAgent struct {
 	Err    error
 }
 
-// Link parses and links the module at PATH. It shows warnings to the user, and returns
-// errors.
+// Link parses and links the module at PATH. It shows warnings to the user, and returns errors. With
+// --json, it shows warnings only if the output of the command is a stream.
 func Link(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked, error) {
 	l, err := Check(ctx, a, given, f)
 	if err != nil {

@@ -7,7 +7,9 @@ import (
 )
 
 // Replace replaces the content of the file at the path `name`. It writes a new file, and then gives
-// it this path. After a crash, the file has its complete old content or its complete new content.
+// it this path. After a crash of the process, the file has its complete old content or its complete
+// new content. Replace does not protect against a power failure, because it does not wait until the
+// content is on the disk.
 func Replace(name string, data []byte) error {
 	info, err := os.Stat(name)
 	mode := fs.FileMode(0o644)

@@ -42,7 +42,8 @@ func (o Options) Check() error {
 }
 
 // Run starts a new run from the results of an ended run. It shows first what the new run takes
-// over. Without --yes it asks the person first.
+// over, except with --json and --yes. Without --yes it asks the person first. With --dry-run, or
+// with --json and without --yes, it starts no run.
 func Run(ctx context.Context, a *cli.App, run string, o Options) error {
 	var next *module.Linked
 	if o.To != "" {

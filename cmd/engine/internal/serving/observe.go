@@ -69,17 +69,18 @@ func (all observers) Fenced() {
 	}
 }
 
-// An alertWatch is an Observer that wakes a hook when this engine has raised an alert. Alerts of
-// other engines do not wake the hook: the hook finds them when it next reads the store.
+// An alertWatch is an Observer that wakes a hook when this engine has raised an alert because a run
+// needs a person, or because of a late reply. Other alerts, such as overdue, and alerts of other
+// engines do not wake the hook: the hook finds them when it next reads the store.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed
 }
 
-// FactKinds returns the kinds of facts that raise alerts.
+// FactKinds returns the kinds of facts that wake the hook.
 func (w alertWatch) FactKinds() story.FactKinds { return story.NewFactKinds(story.FactRunParked) }
 
-// Facts wakes the hook if one of the facts raises an alert.
+// Facts wakes the hook if one of the facts says that the run needs a person.
 func (w alertWatch) Facts(_ status.RunID, _ int, facts []story.Fact) {
 	for i := range facts {
 		if facts[i].Kind == story.FactRunParked {

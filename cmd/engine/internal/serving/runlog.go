@@ -151,8 +151,9 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 	}
 }
 
-// name returns a run's public name. If the store does not answer in time, it returns the run's
-// id instead. Commands accept the name and the id.
+// name returns a run's public name. If the store does not answer in time or does not have the run,
+// it returns the run's id instead. It also returns the id if it does not know the name and more
+// than runLogRush lines wait. Commands accept the name and the id.
 func (l *runLog) name(ctx context.Context, line runLine) string {
 	if len(l.names) > runLogNames {
 		clear(l.names)

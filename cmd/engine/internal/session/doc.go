@@ -3,6 +3,6 @@
 // or the database for one kind of access: to read, to send verbs, or to work on runs. It
 // starts no engine and calls no agent.
 //
-// No message shows the password of a DSN. A state that was written with a key is never opened
-// for work with a new key.
+// No message shows the password of a DSN. The package never makes a new key for a state that was
+// written with a key.
 package session

@@ -29,7 +29,9 @@ func (s *Session) Close() {
 	_ = s.opened.Close()
 }
 
-// Wrap returns an error of the store together with the name of the operation that failed.
+// Wrap returns an error of the store together with the name of the operation that failed. It does
+// not change an error about a locked state file or about the schema, and it does not change
+// context.Canceled.
 func (s *Session) Wrap(doing string, err error) error {
 	var locked *sqlite.LockedError
 	var schema *store.SchemaError

@@ -10,7 +10,7 @@ import (
 )
 
 // noticeLines returns a line for each notification of a run: the state that it announces, and its
-// status.
+// status. It also returns a line for each notice that has no notification yet.
 func noticeLines(all []notice.Sent) []string {
 	var out []string
 	for _, n := range all {

@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
-// replyLine returns a line that says where the replies of a run go, and how many of them wait;
-// "" = the run has no replies.
+// replyLine returns a line that says where the replies of a run go, and how many of them wait; "" =
+// the submission named no sink.
 func replyLine(r *history.Run) string {
 	to := r.State.Run().Reply
 	if to == nil {

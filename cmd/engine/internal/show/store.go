@@ -67,8 +67,9 @@ func (r runTables) signalsJSON() []map[string]any {
 	return out
 }
 
-// addStore adds to m what only the store knows: the run's owner, the messages in its inbox and its
-// late replies.
+// addStore adds to m the run's owner, the messages in its inbox, its late replies, and the signals
+// that wait for a step. If an alert says that no engine has the agents of the run, addStore adds
+// this alert, too. For an open run it also adds the time of the next check, if there is one.
 func (r runTables) addStore(m map[string]any) {
 	if !r.Row.State.Final() {
 		owner := map[string]any{"engine": int32(r.Row.Owner), "alive": r.alive()}

@@ -98,8 +98,9 @@ func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store
 	return fmt.Sprintf("Accepted now: %s.", strings.Join(quoted, ", ")), nil
 }
 
-// accepted returns the command lines of the verbs that a run would accept now. The function
-// nextCommands calls accepted for runs that need no person.
+// accepted returns the command lines of the verbs that a run would accept now. It tries only the
+// verbs compensate, resume, pause and cancel. The function nextCommands calls accepted if
+// story.Explain gives no command line for the run.
 func accepted(ctx context.Context, s *session.Session, row store.RunRow) ([]string, error) {
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
 	var commands []string

@@ -16,7 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// answerPatience is how long a verb waits for the answer of the run's owner.
+// answerPatience is how long a command waits for the answer of the run's owner. With --wait, the
+// command then waits without a limit.
 const answerPatience = 10 * time.Second
 
 // A sentVerb holds a verb that is recorded in the inbox of a run, and the answer of the run's

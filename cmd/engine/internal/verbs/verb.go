@@ -16,8 +16,9 @@ type Verb struct {
 	Name string // name of the command: cancel, pause, …
 	Run  string // the argument RUN, as the user wrote it
 	Step string // value of --step, as the user wrote it; "" = the flag is not given
-	// Event makes the event for the run r. It returns an error if the verb has no meaning for
-	// this run. The parameter `by` is the name of the person who sends the verb.
+	// Event makes the event for the run r. It returns an error if the verb has no meaning for this
+	// run. If it returns nil and no error, there is nothing to send. The parameter `by` is the name
+	// of the person who sends the verb.
 	Event func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error)
 	Wait  bool // the command waits until the run has ended
 }

@@ -19,10 +19,11 @@ import (
 const completePatience = 2 * time.Second
 
 // completeAgents returns the values that a shell offers for the argument NAME or ACTION of `engine
-// agents schema`, with their documentation. The values for NAME are the installed agents and the
-// agents of the module. The values for ACTION are the actions of the agent NAME. Each value begins
-// with the parameter `typed`, the text that the user has typed so far. The function prints no
-// message, because a message would appear in the middle of what the user types.
+// agents schema`, with their documentation. The values for NAME are the installed agents, and the
+// agents of the module whose plugin is installed. The values for ACTION are the actions of the
+// agent NAME. Each value begins with the parameter `typed`, the text that the user has typed so
+// far. The function prints no message, because a message would appear in the middle of what the
+// user types.
 func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, typed string, f module.AgentFlags) []string {
 	if len(args) > 1 || a.Prepare(cmd, nil) != nil {
 		return nil

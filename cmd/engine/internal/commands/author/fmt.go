@@ -158,7 +158,8 @@ func formatEnd(a *cli.App, changed []string, diags diag.Diagnostics, o fmtOption
 	return nil
 }
 
-// formatFiles lists the files to format. It leaves out JSON files and hidden directories.
+// formatFiles lists the files to format. In a directory, these are the files whose names end in
+// .hcl, without hidden files and without the files in hidden directories.
 func formatFiles(a *cli.App, given string, recursive bool) ([]string, error) {
 	info, err := os.Stat(a.Path(given))
 	if err != nil {

@@ -116,8 +116,8 @@ func addFields(table *render.Table, prefix string, fields []schema.Field, notes 
 	}
 }
 
-// inputNotes returns a text about an input of an action: whether it is required, its default, and
-// which values it may have.
+// inputNotes returns a text about an input of an action, or about an argument of the agent's
+// configuration: whether it is required, its default, and which values it may have.
 func inputNotes(f schema.Field) string {
 	switch {
 	case len(f.Default) > 0:

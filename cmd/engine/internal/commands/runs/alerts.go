@@ -12,7 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// listAlerts prints the alerts that --workflow, --since and --limit select.
+// listAlerts prints the alerts that --workflow, --since and --limit select. It looks only at the
+// newest history.MaxAlerts alerts.
 func listAlerts(ctx context.Context, a *cli.App, o listOptions) error {
 	if len(o.status) > 0 || o.key != "" {
 		return cli.Failed("Invalid flag", "--alerts goes with --workflow, --since and --limit only.")
