@@ -268,9 +268,10 @@ func (s *Scheduler) Memory() int64 {
 	return sum
 }
 
-// Longest looks at the tasks that the shards are doing now. It returns how long the oldest
-// task has taken so far, and the run of this task. The run is 0 if the task does not belong to
-// one run. Both results are 0 if all shards are idle.
+// Longest looks at the tasks that the shards are doing now. It returns how long the oldest task has
+// taken so far, and the run of this task. The run is 0 if the task does not belong to one run, or
+// does not say to which run it belongs. Both results are 0 if each shard is idle or waits for the
+// committer.
 func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {
