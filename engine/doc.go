@@ -32,9 +32,11 @@
 //	├── result, failure, unknown, deferred ◀── Caller: Invoke the agent      │
 //	└── TimePassed ◀───────────────────────── Supervisor: what is due ◀──────┘
 //
-// The order is always the same. A Caller or the Supervisor makes an event. Deliver passes the
-// event to the Scheduler, and the Scheduler commits the decision to the store. The state of a
-// run changes in no other way.
+// The order is always the same. An event arrives: from a Caller, from the Supervisor, from a
+// submission, or from the inbox of the run. The Scheduler decides the event and commits the
+// decision to the store. The state of a run changes in no other way. There is one exception: if
+// agents of a run are missing here, internal/cluster decides some events without an agent
+// (owner.DecideUnstaffed).
 //
 // # Reading order
 //

@@ -130,10 +130,11 @@ func (n *Node) Engine() store.EngineID {
 	return 0
 }
 
-// Deliver delivers an event to a run. It returns nil if the event is committed, or if the event
-// was a duplicate that changes nothing. Delivering an event again is safe. Deliver returns
-// ErrNotOwner if another engine owns the run, ErrNotFound if there is no such run, ErrStopping
-// if this engine is not running, and a *RunError if the run is quarantined.
+// Deliver delivers an event to a run. It returns nil if the event is committed, or if the event was
+// a duplicate that changes nothing. Delivering an event again is safe. Deliver returns ErrNotOwner
+// if another engine owns the run, ErrNotFound if there is no such run, ErrStopping if the method
+// Run has returned, and a *RunError if the run is quarantined. If there is no membership now,
+// Deliver waits for one.
 func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) error {
 	t, err := n.present(ctx)
 	if err != nil {

@@ -137,7 +137,7 @@ func (o Options) ofRun() submit.Limits {
 // AgentSpecs returns the agents that a run with this workflow and these variables may call. It
 // includes the agents that the notifications of the run may call. The keys of the map are the names
 // of the agent blocks. A Checker can check these agents before the run is submitted. AgentSpecs
-// returns an error for variables with which Submit would fail.
+// returns an error if it cannot evaluate the configuration of an agent with these variables.
 func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	cache := &owner.SpecCache{}
 	specs, err := cache.Specs(wf, vars)

@@ -77,8 +77,9 @@ func (w *Caller) StopCall(run status.RunID, stop machine.Stop) {
 	}
 }
 
-// StopAll ends every call at once and prevents new calls. The engine that takes the runs over
-// finds out the outcomes of the calls that were ended.
+// StopAll ends every call of an agent at once and prevents new calls. It does not end the calls
+// that wait for child runs. The engine that takes the runs over finds out the outcomes of the calls
+// that were ended.
 func (w *Caller) StopAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

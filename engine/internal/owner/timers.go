@@ -14,7 +14,7 @@ import (
 // time. The recorded time of a run may be too early. A run without a recorded time may be due, too:
 // then the Supervisor's scan of the store finds the run.
 type Timers struct {
-	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
+	Poke chan struct{} // receives a hint when the earliest time has become earlier, or the next tick must come early; a hint may be lost
 
 	mu    sync.Mutex // protects the fields below
 	items timerHeap
@@ -23,7 +23,7 @@ type Timers struct {
 
 type timer struct {
 	run   status.RunID
-	at    time.Time // time at which the run is woken; never later than the run's due time
+	at    time.Time // time at which the run is woken; later than the run's due time only if the run stays due after a decision
 	index int       // index of this timer in the heap
 }
 
