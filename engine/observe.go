@@ -52,7 +52,7 @@ func factsFor(o Observer) story.FactKinds {
 
 // PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
-	Took time.Duration // duration of the scan, including the delivery of its events to runs
+	Took time.Duration // duration of the scan, with the delivery of events to runs and the takeovers
 	// Number of runs of this engine that got the event TimePassed from the scan. In the result of
 	// SuperviseOnce, it is equal to Taken.
 	Due     int

@@ -168,8 +168,8 @@ type inbox struct {
 	reading bool // a goroutine is reading messages now
 	first   bool // no event may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
-	// received contains the messages that were read. Each is being decided, or cannot be decided
-	// here.
+	// received contains the messages that were read. Each waits for its decision, is being decided,
+	// is being kept as evidence, or cannot be decided here.
 	received map[store.MessageID]bool
 	stuck    int                      // number of messages in the field `received` that cannot be decided here
 	gone     map[store.MessageID]bool // messages that were consumed after the present reading began

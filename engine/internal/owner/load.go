@@ -24,7 +24,7 @@ const (
 	doingDiscard  = "discard messages to a run that has ended"
 )
 
-// A loadedRun is what the method `load` has read. load posts it to the shard as a task.
+// A loadedRun is the result of the method `load`. load posts it to the shard as a task.
 type loadedRun struct {
 	r     *ownedRun
 	story Story

@@ -173,9 +173,10 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	}
 }
 
-// await returns a channel that receives the run's state when the run has ended or needs a
-// person. If the shard stops working on the run first, it closes the channel. await returns
-// nil if the run is not in memory. If the run is quarantined, it returns the reason as error.
+// await returns a channel that receives the run's state when the run has ended or needs a person.
+// If the shard stops working on the run first, it closes the channel. await returns nil if the run
+// is not in memory. If this engine owns the run and has quarantined it, await returns the reason as
+// error.
 func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {
