@@ -10,8 +10,9 @@ import (
 type NodeStatus struct {
 	Engine  store.EngineID // number of the present membership; 0 = there is none now
 	Address string
-	Runs    int   // number of runs in memory; runs that only wait and are not due soon are not in memory
-	Memory  int64 // estimated memory of the runs that Runs counts, in bytes
+	// Number of runs in memory. Runs that only wait and are not due soon are not in memory.
+	Runs   int
+	Memory int64 // estimated memory of the runs that Runs counts, in bytes
 	// Number of runs that wait for a slot of an agent. A run that waits for several agents
 	// counts once for each of them.
 	Waiting int

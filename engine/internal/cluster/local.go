@@ -116,8 +116,8 @@ func (n *Local) rests(story owner.Story) bool {
 }
 
 // removed reports whether retention may have removed a run that is missing in the store. It returns
-// true if the id of the run is not greater than the id of the last run that retention has removed.
-// Otherwise the store has lost the run. It returns false if the store removes no runs.
+// false if the id of the run is greater than the ids of all removed runs (Retainer.Retained), or if
+// the store removes no runs: then the store has lost the run.
 func (n *Local) removed(ctx context.Context, run status.RunID) (bool, error) {
 	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

@@ -29,9 +29,11 @@ type backoffSet struct {
 
 // A backoff is the entry of one run in a backoffSet.
 type backoff struct {
-	until time.Time     // end of the backoff, on the store's clock
-	pause time.Duration // length of the backoff; the next one is twice as long, up to a limit; 0 = the next one starts with the shortest length
-	rests bool          // the method Rest has put the run into the set
+	until time.Time // end of the backoff, on the store's clock
+	// pause is the length of the backoff. The next backoff is twice as long, up to a limit. 0 = the
+	// next backoff has the shortest length.
+	pause time.Duration
+	rests bool // the method Rest has put the run into the set
 	// others is true if the run is in the set only because this engine claims no runs without
 	// an owner (Shared.Claims). Then this engine skips messages to the run. But a takeover by
 	// this engine does not skip the run.

@@ -23,7 +23,8 @@ type decider struct {
 	engine   store.EngineID
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	starts   starter         // says which calls may start, and reserves their slots
-	most     int             // when the events of a row have more bytes than this, the row takes no further event
+	// most is a size in bytes: when the events of a row are larger, the row takes no further event.
+	most int
 
 	// ready returns the decision that the pool has made about an event; nil = the pool has made
 	// none. If the field `ready` is nil, there is no pool. Then the decider makes even costly

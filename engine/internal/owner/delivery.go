@@ -32,16 +32,18 @@ type delivery struct {
 
 // A Start holds what the first transition of a run needs in addition to its event.
 type Start struct {
-	Workflow  store.WorkflowID
-	Flow      *dsl.Workflow
-	Specs     map[string]invoke.AgentSpec
-	Names     naming.Names
-	Public    string            // the run's public id
-	Line      line.Line         // priority of the run, and the limit that it shares with other runs
-	Past      *moving.Past      // ended run whose results the run takes over; nil = it takes over nothing
-	Checks    []admission.Check // rows that the store checks when it accepts the run
-	Replaces  *store.Message    // message to the runs that the run replaces (store.Transition); nil = it replaces none
-	Submitted store.Submitted   // outcome of the submission; set when the run is stored, or when the store has found an earlier run instead
+	Workflow store.WorkflowID
+	Flow     *dsl.Workflow
+	Specs    map[string]invoke.AgentSpec
+	Names    naming.Names
+	Public   string            // the run's public id
+	Line     line.Line         // priority of the run, and the limit that it shares with other runs
+	Past     *moving.Past      // ended run whose results the run takes over; nil = it takes over nothing
+	Checks   []admission.Check // rows that the store checks when it accepts the run
+	Replaces *store.Message    // message to the runs that the run replaces (store.Transition); nil = it replaces none
+	// Submitted is the outcome of the submission. It is set when the run is stored, or when the
+	// store has found an earlier run instead.
+	Submitted store.Submitted
 }
 
 // finish reports that the delivery has ended, with the outcome err. It calls the functions

@@ -18,8 +18,10 @@ import (
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	// notify notifies a run that the agent with this AgentSpec.Key may have a free slot.
-	notify  func(run status.RunID, key string)
-	waiting atomic.Int64 // number of waiters in the queues of all agents; a run in two queues counts twice
+	notify func(run status.RunID, key string)
+	// waiting is the number of waiters in the queues of all agents. A run in two queues counts
+	// twice.
+	waiting atomic.Int64
 
 	mu     sync.Mutex           // protects the fields below
 	lines  map[string]*waitList // queues of the agents, by AgentSpec.Key

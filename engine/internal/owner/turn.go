@@ -9,9 +9,12 @@ import (
 
 // A turn describes the task that a shard is doing now. Any goroutine may read it.
 type turn struct {
-	began atomic.Int64 // start of the task in unix nanoseconds; 0 = the shard is idle, or waits for the committer
-	run   atomic.Int64 // run of the task; 0 = the task belongs to no single run, or the run is not known
-	most  atomic.Int64 // duration of the slowest task so far, in nanoseconds
+	// began is the start of the task in unix nanoseconds; 0 = the shard is idle, or waits for the
+	// committer.
+	began atomic.Int64
+	// run is the run of the task; 0 = the task belongs to no single run, or the run is not known.
+	run  atomic.Int64
+	most atomic.Int64 // duration of the slowest task so far, in nanoseconds
 }
 
 // start records that a task begins and that the task before it has ended.
