@@ -64,8 +64,9 @@ type Options struct {
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. If the store is a
 	// store.Retainer, everything about a run is removed afterwards, including its name. But the
-	// unique key of the run stays held for as long as the unique block says. Default 0: runs are
-	// kept for ever, unless their workflow has its own retention. The retention of a workflow
+	// unique key of the run stays held for as long as the unique block says. Some runs are kept
+	// longer, for example while a reply waits for its sink: see Retainer.Retain. Default 0: runs
+	// are kept for ever, unless their workflow has its own retention. The retention of a workflow
 	// always comes first. All engines of a store should have the same value.
 	Retention time.Duration
 	// If OnlyOwnRuns is true, the engine ignores the runs of other engines, even if those engines
@@ -78,8 +79,8 @@ type Options struct {
 	Writers int
 	// Shards is the number of goroutines that decide on runs. Default: one for each CPU.
 	Shards int
-	// MaxBatchRows and MaxBatchBytes limit the size of one commit. The defaults are 1,000 rows and
-	// 1 MiB.
+	// MaxBatchRows and MaxBatchBytes limit the size of one commit. A commit with at least
+	// MaxBatchBytes bytes takes no further row. The defaults are 1,000 rows and 1 MiB.
 	MaxBatchRows, MaxBatchBytes int
 
 	// MaxValue is the largest size of an agent's reply and of a run's variables, in bytes.
@@ -107,7 +108,8 @@ type Options struct {
 	// prepared, for example because a secret was missing. Each further pause is twice as long, up
 	// to one minute. Default 10 s.
 	RetryRefused time.Duration
-	// Poll is the longest pause between two reads of a run that another engine owns.
+	// Poll is the longest pause between two reads of a run that a caller follows, and the pause
+	// between two questions to the store about child runs for which steps of this engine wait.
 	// Default 1 s.
 	Poll time.Duration
 	// RetryStore is the longest pause between two tries to reach a store that does not answer. The

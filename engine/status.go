@@ -10,7 +10,7 @@ import (
 type NodeStatus struct {
 	Engine  store.EngineID // number of the present membership; 0 = there is none now
 	Address string
-	// Number of runs in memory. Runs that only wait and are not due soon are not in memory.
+	// Number of runs in memory. Runs that only wait and are not due soon are usually not in memory.
 	Runs   int
 	Memory int64 // estimated memory of the runs that Runs counts, in bytes
 	// Number of runs that wait for a slot of an agent. A run that waits for several agents

@@ -63,9 +63,9 @@ func (d *delivery) finish(err error) {
 	}
 }
 
-// answers reports whether the complete-by of the event's call is known. This is so for the answer
-// to a call, for the report that a call was not sent, and for an event of a call from the inbox
-// (ownedRun.time).
+// answers reports whether the complete-by of the event's call is known. It is known if the event is
+// the answer to a call, the report that a call was not sent, or an event of a call that came from
+// the inbox (ownedRun.time).
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // cameInTime returns true if the event belongs to a call (see the method `answers`) and arrived

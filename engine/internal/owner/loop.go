@@ -373,7 +373,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	sh.goOn(ctx, r, story.Head)
 }
 
-// goOn continues a run that was just read and has no commit in flight.
+// goOn continues a run that was just read. If the run had a pending commit, the outcome of this
+// commit is known now.
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {

@@ -21,8 +21,8 @@ type committer interface {
 // the shard for a CPU. Then each batch would hold few transitions.
 const inARow = 64
 
-// An outbox collects the transitions that a shard has decided. It counts the transitions
-// that the store has not answered yet. Only the shard's goroutine uses it.
+// An outbox collects the transitions that a shard has decided. It counts the transitions and other
+// writes that the store has not answered yet. Only the shard's goroutine uses it.
 type outbox struct {
 	to      committer
 	back    commit.Receiver // receives the answers of the store

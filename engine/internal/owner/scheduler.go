@@ -231,9 +231,9 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 }
 
 // Wait waits until a run has ended or needs a person, and returns the run's state and true. If the
-// run is not in the memory of this membership, Wait returns nil and false at once. If the run is
-// quarantined, Wait returns the reason as error at once. If this membership stops working on the
-// run while Wait waits, Wait returns nil and true.
+// run is not in the memory of this membership, Wait returns nil and false at once. If this
+// membership owns the run and has quarantined it, Wait returns the reason as error at once. If this
+// membership stops working on the run while Wait waits, Wait returns nil and true.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan awaited, 1)
 	s.await(run, answer)
