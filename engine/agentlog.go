@@ -39,7 +39,7 @@ type LogKeeper struct {
 }
 
 // NewLogKeeper returns a LogKeeper. It stores nothing until Run is called. If lines cannot be
-// stored, it writes a message to `logger`; nil = it writes none.
+// stored or are dropped, it writes a message to `logger`; nil = it writes none.
 func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -68,9 +68,10 @@ func (k *LogKeeper) Keep(line store.LogLine) {
 	}
 }
 
-// Run stores lines until ctx ends. It stores a batch as soon as a hundred lines wait. Once a second
-// it stores all waiting lines, even if there are fewer than a hundred. When ctx ends, it stores the
-// remaining lines within two seconds, and returns ctx's error.
+// Run stores lines until ctx ends. It stores a batch as soon as a hundred lines wait, unless the
+// store has just failed. Once a second it stores all waiting lines, even if there are fewer than a
+// hundred. When ctx ends, it tries for at most two seconds to store the remaining lines, and
+// returns ctx's error.
 func (k *LogKeeper) Run(ctx context.Context) error {
 	ticker := time.NewTicker(logEvery)
 	defer ticker.Stop()

@@ -32,9 +32,11 @@
 //	├── result, failure, unknown, deferred ◀── Caller: Invoke the agent      │
 //	└── TimePassed ◀───────────────────────── Supervisor: what is due ◀──────┘
 //
-// The order is always the same. A Caller or the Supervisor makes an event. Deliver passes the
-// event to the Scheduler, and the Scheduler commits the decision to the store. The state of a
-// run changes in no other way.
+// The order is always the same. An event arrives: from a Caller, from the Supervisor, from a
+// submission, or from the inbox of the run. The Scheduler decides the event and commits the
+// decision to the store. The state of a run changes in no other way. There is one exception: if
+// agents of a run are missing here, internal/cluster decides some events without an agent
+// (owner.DecideUnstaffed).
 //
 // # Reading order
 //
@@ -75,10 +77,12 @@
 //
 // # When a decision goes wrong
 //
-// An engine quarantines a run in three cases: a panic happens while the engine decides the run
-// or computes its state from the journal; a row of the run cannot be read; or the store refuses
-// a row of the run. The run's journal stays as it is. An alert is logged and written to the
-// store. All callers that wait for the run get a *journal.RunError, and Node.Quarantined lists
-// the run. The engine continues with the other runs. Another engine that can read the run takes
-// it over as soon as the first engine leaves.
+// An engine quarantines a run if it cannot read or decide the run. The usual cases are these: a
+// panic happens while the engine decides the run or computes its state from the journal; a decision
+// takes too long (owner.DecisionLimit); a row of the run cannot be read; a row is larger than
+// Options.MaxRow; or the store refuses a row of the run. The run's journal stays as it is. The
+// engine logs the error. If the engine owns the run, it also writes an alert to the store. All
+// callers that wait for the run get a *journal.RunError, and Node.Quarantined lists the run. The
+// engine continues with the other runs. Another engine that can read the run takes it over as soon
+// as the first engine leaves.
 package engine

@@ -44,9 +44,9 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 const childPatience = time.Second
 
 // waitHere waits for a run that this engine owns. Its results are those of Scheduler.Wait. If the
-// run is still open after childPatience and can have child runs, the result `here` is false. In
-// this case the caller must use Follow to wait for the run, because only Follow asks whether a
-// child run needs a person.
+// run is still open after childPatience and can have child runs, or if waitHere cannot find out
+// whether it can, the result `here` is false. In this case the caller must use Follow to wait for
+// the run, because only Follow asks whether a child run needs a person.
 func (n *Node) waitHere(ctx context.Context, runs *owner.Scheduler, run status.RunID) (state *machine.State, here bool, err error) {
 	short, cancel := context.WithTimeout(ctx, childPatience)
 	defer cancel()

@@ -130,10 +130,11 @@ func (n *Node) Engine() store.EngineID {
 	return 0
 }
 
-// Deliver delivers an event to a run. It returns nil if the event is committed, or if the event
-// was a duplicate that changes nothing. Delivering an event again is safe. Deliver returns
-// ErrNotOwner if another engine owns the run, ErrNotFound if there is no such run, ErrStopping
-// if this engine is not running, and a *RunError if the run is quarantined.
+// Deliver delivers an event to a run. It returns nil if the event is committed, or if the event was
+// a duplicate that changes nothing. Delivering an event again is safe. Deliver returns ErrNotOwner
+// if another engine owns the run, ErrNotFound if there is no such run, ErrStopping if the method
+// Run has returned, and a *RunError if the run is quarantined. If there is no membership now,
+// Deliver waits for one.
 func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) error {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -174,11 +175,12 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 // node takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. A call
 // of TakeOver takes them over now.
 //
-// TakeOver does not take runs that only wait for a person; Adopt can take such a run. Before
-// TakeOver takes the runs of a dead member, it fences the member, so that none of the member's rows
-// can be committed afterwards. If two engines try to take the same run, one of them gets it. If the
-// definition of a run cannot be read here, or its agents are missing, TakeOver does not take the
-// run, and Quarantined shows the run.
+// TakeOver does not take runs that only wait for a person; Adopt can take such a run. It also does
+// not take a run that this engine could not continue a short time ago, or that another engine has
+// in hand. Before TakeOver takes the runs of a dead member, it fences the member, so that none of
+// the member's rows can be committed afterwards. If two engines try to take the same run, one of
+// them gets it. If the definition of a run cannot be read here, or its agents are missing, TakeOver
+// does not take the run, and Quarantined shows the run.
 func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	t, err := n.present(ctx)
 	if err != nil {
@@ -187,10 +189,10 @@ func (n *Node) TakeOver(ctx context.Context) (int, error) {
 	return t.TakeOver(ctx)
 }
 
-// Adopt makes this engine the owner of one run that has no owner or whose owner is gone. It
-// does nothing if this engine owns the run already, or if the run has ended. It returns
-// ErrNotOwner if the run's owner is alive, ErrNotFound if there is no such run, and a *RunError
-// if this engine cannot work on the run.
+// Adopt makes this engine the owner of one run that has no owner or whose owner is gone. It does
+// nothing if this engine owns the run already, or if the run has ended. It returns ErrNotOwner if
+// the run's owner is alive or another engine has the run in hand, ErrNotFound if there is no such
+// run, and a *RunError if this engine cannot work on the run.
 func (n *Node) Adopt(ctx context.Context, run status.RunID) error {
 	t, err := n.present(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ type Observer interface {
 	// numbered, too. After the call, the engine uses the slice `facts` again: copy the facts that
 	// you keep.
 	Facts(run status.RunID, first int, facts []story.Fact)
-	// LateReply reports a reply that was too late to count (S28).
+	// LateReply reports a reply that is kept only as evidence (S28): it was too late to count, or
+	// it could not be delivered to its run.
 	LateReply(run status.RunID, attempt machine.AttemptID)
 	// Pass reports a scan of the Supervisor (S47).
 	Pass(p PassStats)
@@ -51,10 +52,11 @@ func factsFor(o Observer) story.FactKinds {
 
 // PassStats holds the results and the cost of one scan of the Supervisor.
 type PassStats struct {
-	Took time.Duration // duration of the scan, including the delivery of its events to runs
-	// Number of runs of this engine that got the event TimePassed from the scan.
+	Took time.Duration // duration of the scan, with the delivery of events to runs and the takeovers
+	// Number of runs of this engine that got the event TimePassed from the scan. In the result of
+	// SuperviseOnce, it is equal to Taken.
 	Due     int
-	Lag     time.Duration // largest delay of the runs that Due counts; 0 = no run was due
+	Lag     time.Duration // largest delay of the due runs; 0 = no run was late
 	Foreign bool          // true = the scan has also examined runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }

@@ -50,13 +50,13 @@ type Options struct {
 	// s.
 	Lease time.Duration
 	// MinScan and MaxScan limit the pause between two scans of the Supervisor. Each scan also
-	// renews the lease (S36, S47). The default of MinScan is 200 ms. The default of MaxScan is
-	// half of Lease, or a third of Lease if Lease is below 10 s. MaxScan may be at most half of
-	// Lease.
+	// renews the lease (S36, S47). The default of MinScan is 200 ms, or MaxScan if MaxScan is
+	// shorter. The default of MaxScan is half of Lease, or a third of Lease if Lease is below 10 s.
+	// MaxScan may be at most half of Lease.
 	MinScan, MaxScan time.Duration
 
-	// ClaimBatch is the largest number of runs that the engine claims or takes over at once
-	// (S75). Default 256.
+	// ClaimBatch is the largest number of runs that the engine claims or takes over in one batch
+	// (S75). It may take over a few batches of runs of dead engines at the same time. Default 256.
 	ClaimBatch int
 	// ClaimInterval is the shortest pause between two searches for runs of owners that have
 	// died, for all engines together (S74). It does not limit the search for runs without an
@@ -64,11 +64,14 @@ type Options struct {
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. If the store is a
 	// store.Retainer, everything about a run is removed afterwards, including its name. But the
-	// unique key of the run stays held for as long as the unique block says. Default 0: runs are
-	// kept for ever. All engines of a store should have the same value.
+	// unique key of the run stays held for as long as the unique block says. Some runs are kept
+	// longer, for example while a reply waits for its sink: see Retainer.Retain. Default 0: runs
+	// are kept for ever, unless their workflow has its own retention. The retention of a workflow
+	// always comes first. All engines of a store should have the same value.
 	Retention time.Duration
 	// If OnlyOwnRuns is true, the engine ignores the runs of other engines, even if those engines
-	// die. It works only on runs that were submitted to it or given to Adopt.
+	// die. It works only on runs that were submitted to it, or that the methods Adopt or TakeOver
+	// have taken over.
 	OnlyOwnRuns bool
 
 	// Writers is the number of connections over which this engine commits. Default 2; use 1
@@ -76,8 +79,8 @@ type Options struct {
 	Writers int
 	// Shards is the number of goroutines that decide on runs. Default: one for each CPU.
 	Shards int
-	// MaxBatchRows and MaxBatchBytes limit the size of one commit. The defaults are 1,000 rows and
-	// 1 MiB.
+	// MaxBatchRows and MaxBatchBytes limit the size of one commit. A commit with at least
+	// MaxBatchBytes bytes takes no further row. The defaults are 1,000 rows and 1 MiB.
 	MaxBatchRows, MaxBatchBytes int
 
 	// MaxValue is the largest size of an agent's reply and of a run's variables, in bytes.
@@ -101,10 +104,12 @@ type Options struct {
 	// Grace is how long a stopping node waits for a call after the call's complete-by.
 	// Default 2 s.
 	Grace time.Duration
-	// RetryRefused is the pause before the engine tries again a call that could not be
-	// prepared, for example because a secret was missing. Default 10 s.
+	// RetryRefused is the first pause before the engine tries again a call that could not be
+	// prepared, for example because a secret was missing. Each further pause is twice as long, up
+	// to one minute. Default 10 s.
 	RetryRefused time.Duration
-	// Poll is the longest pause between two reads of a run that another engine owns.
+	// Poll is the longest pause between two reads of a run that a caller follows, and the pause
+	// between two questions to the store about child runs for which steps of this engine wait.
 	// Default 1 s.
 	Poll time.Duration
 	// RetryStore is the longest pause between two tries to reach a store that does not answer. The

@@ -95,8 +95,9 @@ const MaxBackfill = 10_000
 // block, Backfill opens a firing for each tick, and the names in the results are names of firings.
 // Backfill ignores Overlap and CatchUp of the schedule, and does not change its next tick. The runs
 // have no owner, so that engines on the store claim them. Backfill uses the same fields of cfg as
-// EnqueueAll, and returns one result for each tick. If the range has more than MaxBackfill ticks,
-// Backfill returns an error and submits nothing.
+// EnqueueAll, and returns one result for each tick. If a firing cannot be opened, Backfill opens no
+// further firing, and returns the results until then with the error. If the range has more than
+// MaxBackfill ticks, Backfill returns an error and submits nothing.
 func Backfill(ctx context.Context, cfg Config, row schedules.Row, from, to time.Time) ([]Enqueued, error) {
 	def, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Definition(ctx, row.ID)
 	if err != nil {

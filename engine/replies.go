@@ -54,7 +54,8 @@ func (p replier) load(ctx context.Context, run status.RunID) (*dsl.Workflow, dsl
 }
 
 // slots returns the number of the present membership, and the limits for calls of agents in this
-// membership. The number is 0 if there is no membership, or if this engine starts no work.
+// membership. The number is 0 if there is no membership, if this engine starts no work, or if it is
+// stopping.
 func (p replier) slots() (int64, replyto.Slots) {
 	t := p.n.now()
 	switch {

@@ -46,10 +46,10 @@ func (e *RestartError) Error() string {
 // undoes the effects that it has taken over. The first row of the new run contains all that it
 // takes over. In the commit of this row, the store checks that the ended run has no other heir.
 //
-// If the name is in use, or an open run has the same unique key, nothing is written: Restart
-// returns the earlier run with Exists set. It returns a *RestartError if the results cannot be
-// taken over, and a *naming.HeirError if another run has them already. It returns store.ErrNotFound
-// if the ended run does not exist.
+// If the name is in use, or another run holds the unique key and on_conflict of the workflow is
+// "attach", nothing is written: Restart returns the earlier run with Exists set. It returns a
+// *RestartError if the results cannot be taken over, and a *naming.HeirError if another run has
+// them already. It returns store.ErrNotFound if the ended run does not exist.
 func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, error) {
 	request, err := r.prepare(ctx, cfg)
 	if err != nil {

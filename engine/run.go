@@ -69,14 +69,15 @@ func NewNode(cfg Config) (*Node, error) {
 // flight until their complete-by, commits their results, releases its runs and returns nil. After
 // StopNow it returns ErrStopping at once.
 //
-// If the lease expires or another engine declares this engine dead, Run stops all its work. Then it
-// joins again with a new membership, which takes over the runs of the former one. Run may be called
-// only once.
+// If the lease expires or another engine declares this engine dead, Run decides nothing more for
+// this membership. Calls in flight continue. Then Run joins again with a new membership, which
+// takes over the runs of the former one. Run may be called only once.
 //
 // If Run cannot join at the start, it returns an error. If ctx ends before Run has joined, it
-// returns nil. It returns a *LossError if it finds that the store has lost committed rows. It
-// returns a *crypt.KeyError if it has to join again and the key of the store was changed. If the
-// store does not answer after Run has joined, Run waits for the store.
+// returns nil. If ctx ends while Run tries to join again, it returns an error if its former
+// membership owned runs, and nil otherwise. It returns a *LossError if it finds that the store has
+// lost committed rows. It returns a *crypt.KeyError if it has to join again and the key of the
+// store was changed. If the store does not answer after Run has joined, Run waits for the store.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -229,8 +230,9 @@ func (n *Node) forMembers() cluster.Config {
 }
 
 // startOthers starts the loops that need no membership. They start runs for schedules, selections,
-// sent events and submissions of other programs, and they deliver replies. Each loop ends soon
-// after ctx has ended, and then closes its channel.
+// sent events and submissions of other programs, and they deliver replies. If Options.OnlyOwnRuns
+// is true, startOthers starts only the loop that delivers replies. Each loop ends soon after ctx
+// has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	var ended []<-chan struct{}
 	if !n.cfg.Options.OnlyOwnRuns {

@@ -42,10 +42,11 @@ func (s *Submission) request() submit.Request {
 	}
 }
 
-// Submit accepts a run. The run and all its steps are in the store before any step starts
-// (S14), and this engine owns the run. If the name is in use, or an open run has the same
-// unique key, Submit stores nothing and returns the earlier run with Exists set. Submit refuses
-// a submission if an expression of its workflow fails with the variables of the submission.
+// Submit accepts a run. The run and all its steps are in the store before any step starts (S14),
+// and this engine owns the run. If the name is in use, or another run holds the unique key and
+// on_conflict of the workflow is "attach", Submit stores nothing and returns the earlier run with
+// Exists set. For other values of on_conflict, see refusal.KeyError. Submit refuses a submission if
+// an expression of its workflow fails with the variables of the submission.
 //
 // After an error it may be unknown whether the run was accepted. It is safe to submit the run
 // again with the same name or unique key. If Submit returns an error and also a Run other than 0,
@@ -54,13 +55,12 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 	return n.submitter.Submit(ctx, s.request())
 }
 
-// Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it
-// shows as queued with all its steps. Any engine on the store may claim it (S14, S55).
-// Waiting for an engine does not count as a failure (S65). Enqueue needs no running engine,
-// no agents and no Invoker: it does not use cfg.Invoker. It refuses everything that Submit
-// refuses. If the name or the unique key is in use, it returns the earlier run with Exists
-// set. If it returns an error and a Run other than 0, the run may be stored under that id:
-// see Enqueued.
+// Enqueue accepts a run without an owner. The run is durable when Enqueue returns, and it shows as
+// queued with all its steps. Any engine on the store may claim it (S14, S55). Waiting for an engine
+// does not count as a failure (S65). Enqueue needs no running engine, no agents and no Invoker: it
+// does not use cfg.Invoker. It refuses everything that Submit refuses. If the name or the unique
+// key is in use, it does the same as Submit. If it returns an error and a Run other than 0, the run
+// may be stored under that id: see Enqueued.
 func Enqueue(ctx context.Context, cfg Config, s Submission) (store.Submitted, error) {
 	return enqueue(ctx, cfg, s.request())
 }
@@ -137,7 +137,7 @@ func (o Options) ofRun() submit.Limits {
 // AgentSpecs returns the agents that a run with this workflow and these variables may call. It
 // includes the agents that the notifications of the run may call. The keys of the map are the names
 // of the agent blocks. A Checker can check these agents before the run is submitted. AgentSpecs
-// returns an error for variables with which Submit would fail.
+// returns an error if it cannot evaluate the configuration of an agent with these variables.
 func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	cache := &owner.SpecCache{}
 	specs, err := cache.Specs(wf, vars)

@@ -74,7 +74,8 @@ type ChildCall interface {
 
 // An Observer is notified of late replies.
 type Observer interface {
-	// LateReply is called for each answer that arrived too late to count.
+	// LateReply is called for each answer that the engine keeps only as evidence: it arrived too
+	// late to count, or it could not be delivered to the run.
 	LateReply(run status.RunID, attempt machine.AttemptID)
 }
 
@@ -85,8 +86,7 @@ type Caller struct {
 	cfg      Config
 	async    invoke.AsyncInvoker // makes calls without goroutines; nil = each call has its own goroutine
 	evidence *evidence           // stores late replies
-	// ctx is the context of every call without its own goroutine. It ends when the node stops
-	// without waiting for open calls.
+	// ctx is the context of every call without its own goroutine. It ends when StopAll is called.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -103,9 +103,10 @@ type callID struct {
 	attempt machine.AttemptID
 }
 
-// A Call is a call in flight. Three goroutines use it, one after the other. The first prepares
-// the call. The second belongs to the Invoker and waits for the answer. The third owns the run
-// and turns the answer into an event.
+// A Call is a call in flight. Usually three goroutines use it, one after the other. The first
+// prepares the call. The second belongs to the Invoker and waits for the answer. The third owns the
+// run and turns the answer into an event. If the answer is large or this engine has no membership
+// then, a goroutine of the call does the work of the third.
 type Call struct {
 	w *Caller // the Caller that makes the call
 	Spec
@@ -165,10 +166,11 @@ func (c *Call) about(event machine.Event) Answer {
 	return Answer{Event: event, Arrived: arrived, Attempt: c.Invoke.Attempt, CompleteBy: c.Invoke.CompleteBy, Slot: &c.reservation}
 }
 
-// KeepLate notifies the Observer of an answer that was too late, and stores the answer in the
-// background as evidence (S28). It changes no run and never blocks. KeepLate ignores events that
-// are not answers: signs of life, and the event that a call was not sent. The parameter `step` is
-// the step's name as people see it. The parameter `at` is the store time at which the answer
+// KeepLate notifies the Observer of an answer that does not count, and stores the answer in the
+// background as evidence (S28). Usually the answer was too late. It may also be an answer that
+// could not be delivered to its run. It changes no run and never blocks. KeepLate ignores events
+// that are not answers: signs of life, and the event that a call was not sent. The parameter `step`
+// is the step's name as people see it. The parameter `at` is the store time at which the answer
 // arrived.
 func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {

@@ -77,8 +77,9 @@ func (w *Caller) StopCall(run status.RunID, stop machine.Stop) {
 	}
 }
 
-// StopAll ends every call at once and prevents new calls. The engine that takes the runs over
-// finds out the outcomes of the calls that were ended.
+// StopAll ends every call of an agent at once and prevents new calls. It does not end the calls
+// that wait for child runs. The engine that takes the runs over finds out the outcomes of the calls
+// that were ended.
 func (w *Caller) StopAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,11 +99,11 @@ func (w *Caller) Stopped() bool {
 	return w.quit
 }
 
-// Wait waits until no call is in flight, and then until all late replies are stored. It waits for
-// calls at most until the duration in the parameter `grace` has passed since the latest complete-by
-// of all calls, because an Invoker may ignore complete-by. If a call is still in flight then, Wait
-// returns an error, and does not wait for late replies. It waits for late replies at most for the
-// duration `grace`.
+// Wait waits until no call of an agent is in flight, and then until no late reply waits to be
+// stored. It waits for calls at most until the duration in the parameter `grace` has passed since
+// the latest complete-by of all calls, because an Invoker may ignore complete-by. If a call is
+// still in flight then, Wait returns an error, and does not wait for late replies. It waits for
+// late replies at most for the duration `grace`.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// waitCalls waits until no call is in flight. See Wait.
+// waitCalls waits until no call of an agent is in flight. See Wait.
 func (w *Caller) waitCalls(ctx context.Context, grace time.Duration) error {
 	for {
 		w.mu.Lock()

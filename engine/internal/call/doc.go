@@ -8,6 +8,7 @@
 // the store, and never changes a run. It does nothing when the complete-by of a call passes:
 // only the Supervisor reports that time has passed (requirements S17 and S18).
 //
-// The source files form layers, lowest first: reservation and echo; reply (a Spec, and the event
-// of a reply); late; call (a call in flight) and progress; report; send; caller.
+// The source files form layers, lowest first: reservation and echo; reply (a Spec, and the event of
+// a reply); late; call (a call in flight) and progress; report; send; child (calls for child runs);
+// caller.
 package call

@@ -14,22 +14,24 @@ import (
 )
 
 // A progressSender passes the signs of life of one call to the call's run, in order and before the
-// answer. Checkpoints become records (S82). Only one checkpoint of a call is in flight at a time. A
-// newer checkpoint replaces a checkpoint that waits, because a later attempt needs only the newest
-// checkpoint. So an agent that is faster than the store need not wait, and fills no memory. If
-// another engine owns the run, checkpoints go into the run's inbox, at most one per second
-// (postEvery).
+// answer. Checkpoints become records (S82). Until the answer arrives, only one checkpoint of a call
+// is in flight at a time. A newer checkpoint replaces a checkpoint that waits, because a later
+// attempt needs only the newest checkpoint. So an agent that is faster than the store need not
+// wait, and fills no memory. If another engine owns the run, checkpoints go into the run's inbox,
+// at most one per second (postEvery).
 type progressSender struct {
 	c *Call // the call that sends the progress
 
-	mu     sync.Mutex    // protects the fields below
-	member Member        // membership to which the checkpoint in flight was passed; nil = none is in flight
-	sent   *Answer       // checkpoint that is in flight, or whose commit is not known; nil = none
-	next   *Answer       // checkpoint that waits to be sent; nil = none
-	retry  *time.Timer   // calls sendLocked after a pause; nil = there was no pause yet
-	pause  time.Duration // last pause of laterLocked; 0 = the last delivery succeeded
-	beat   time.Time     // time of the last heartbeat that was delivered; zero = never
-	closed bool          // later signs of life are ignored
+	mu     sync.Mutex  // protects the fields below
+	member Member      // membership to which the checkpoint in flight was passed; nil = none is in flight
+	sent   *Answer     // checkpoint that is in flight, or whose commit is not known; nil = none
+	next   *Answer     // checkpoint that waits to be sent; nil = none
+	retry  *time.Timer // calls sendLocked after a pause; nil = there was no pause yet
+	// pause is the last pause of laterLocked; 0 = the last delivery succeeded, or there was no
+	// pause yet.
+	pause  time.Duration
+	beat   time.Time // time of the last heartbeat that was delivered; zero = never
+	closed bool      // later signs of life are ignored
 
 	paced   time.Time // earliest time for the next checkpoint, by this process's clock
 	written int64     // total size of the checkpoints that were sent, in bytes

@@ -58,7 +58,8 @@ type Answer struct {
 	Slot       *Reservation // slot of the call that the event answers; nil = none
 }
 
-// ErrNotOwner says that another engine owns the run.
+// ErrNotOwner says that this membership does not own the run: another engine or no engine owns it,
+// or this membership has ended.
 var ErrNotOwner = errors.New("engine: another engine owns the run")
 
 // event returns the event for an agent's reply. Only a valid reply completes a step (S35). For an
@@ -254,8 +255,8 @@ func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
 }
 
 // withKept returns a copy of an answer, with the field Kept set to what remains of the effects of a
-// child run. It changes only AttemptOK and AttemptFailed, because the reply of a call for a child
-// run is one of these two. It returns every other event unchanged.
+// child run. It changes only AttemptOK and AttemptFailed, because only these two have the field
+// Kept. It returns every other event unchanged.
 func withKept(event machine.Event, kept status.Kept) machine.Event {
 	switch ev := event.(type) {
 	case machine.AttemptOK:

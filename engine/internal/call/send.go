@@ -222,7 +222,9 @@ func (c *Call) outcome() (a Answer, ok bool) {
 		pause := max(o.MinScan, time.Until(deferred.Until))
 		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true
 	case errors.Is(c.err, context.DeadlineExceeded), errors.Is(c.err, context.Canceled):
-		// The outcome is unknown. The Supervisor later reports that complete-by has passed.
+		// The outcome is unknown. For a call of an agent, the Supervisor later reports that
+		// complete-by has passed. A call for a child run is sent again by the next owner of the
+		// run.
 		return Answer{}, false
 	case c.err != nil:
 		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
@@ -241,7 +243,8 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	return a, true
 }
 
-// maxRefusal is the longest pause between two tries to prepare a call.
+// maxRefusal is the longest pause between two tries to prepare a call, unless Options.RetryRefused
+// is longer.
 const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent. The parameter `why` is the

@@ -24,7 +24,8 @@ type inheritance struct {
 
 // takeOver takes over the runs of the former membership of this node. If the store has lost
 // committed rows of a run, takeOver returns a *LossError. While the store does not answer, takeOver
-// tries again. If ctx ends before the takeover is complete, takeOver returns nil.
+// tries again. If ctx ends before the takeover is complete, takeOver returns nil. It does nothing
+// if the engine is stopping.
 func (t *inheritance) takeOver(ctx context.Context) error {
 	n := t.by.n
 	if len(t.runs) == 0 || n.shared.Draining.Load() {

@@ -39,9 +39,9 @@ type Membership struct {
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found
-	// busy is true if the last call of the method `due` got a hint. It is also true if the tick
-	// of this call found work in addition to due runs of this engine: for example messages, or
-	// runs of other engines that this engine may take over.
+	// busy is true if the last call of the method `due` found the field `hinted` set. It is also
+	// true if the tick of this call found work in addition to due runs of this engine: for example
+	// messages, or runs of other engines that this engine may take over.
 	busy bool
 }
 
@@ -126,8 +126,8 @@ func (t *Membership) QueueAge() time.Duration { return t.scanner.queueAge() }
 // see handles the findings of a tick. It notifies the runs for which messages wait, and passes the
 // tick to the scanner, which looks for runs of other engines. The first result lists the runs of
 // this engine that may be due. The second result is the largest delay of these runs, without the
-// runs that have a timer; 0 = no run is late. The parameter `hinted` is true if a hint of the store
-// caused the tick.
+// runs that have a timer; 0 = no run is late. The parameter `hinted` is true if the tick came
+// early, because of a hint of the store or because the scanner has taken over runs.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -191,9 +191,11 @@ func (t *Membership) passed(due int, took time.Duration) {
 	t.n.cfg.Passed(stats)
 }
 
-// tick renews the lease and returns the store's findings. If commits or a shard of this
-// engine hang, tick does not renew the lease, and returns an error. Then other engines take
-// over the runs. If the lease has already ended, tick also ends the membership.
+// tick renews the lease and returns the store's findings. If commits or a shard of this engine
+// hang, tick does not renew the lease, and returns an error. Then other engines take over the runs
+// as soon as the lease has ended. If the lease has already ended, tick also ends the membership. It
+// also ends the membership if the store says that this engine was declared dead, that its lease has
+// ended, or that committed rows are lost.
 func (t *Membership) tick(ctx context.Context) (store.Tick, error) {
 	o := t.n.cfg.Options
 	if age := t.Committer.Oldest(); age > o.Lease/2 {

@@ -86,7 +86,8 @@ func (n *Local) find(ctx context.Context, f store.RunFilter) ([]status.RunID, er
 	return runs, nil
 }
 
-// overFor reports whether the error err says that this membership is over.
+// overFor reports whether the error err says that this membership is over, or that it does not own
+// a run any more. See owner.OverFor.
 func overFor(err error) bool { return owner.OverFor(err) }
 
 // backOff quarantines a run that this engine cannot work on, and adds the run to the backoff
@@ -114,8 +115,9 @@ func (n *Local) rests(story owner.Story) bool {
 	return !ok || due.After(n.shared.Clock.Now())
 }
 
-// removed reports whether retention may have removed a run that is missing in the store. It
-// returns false if the store has lost the run.
+// removed reports whether retention may have removed a run that is missing in the store. It returns
+// false if the id of the run is greater than the ids of all removed runs (Retainer.Retained), or if
+// the store removes no runs: then the store has lost the run.
 func (n *Local) removed(ctx context.Context, run status.RunID) (bool, error) {
 	retainer, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

@@ -167,9 +167,9 @@ func (t *Membership) InheritFrom(former store.EngineID, runs map[status.RunID]in
 	t.former.from, t.former.runs, t.scanner.former = former, runs, former
 }
 
-// handBack releases the runs that have no call in flight and that another engine could
-// continue now. Without handBack these runs would wait while this engine waits for its calls
-// in flight, which may take long. The other runs become free when the engine leaves.
+// handBack releases the runs that have no call of an agent in flight and that another engine could
+// continue now. Without handBack these runs would wait while this engine waits for its calls in
+// flight, which may take long. The other runs become free when the engine leaves.
 //
 // If no other engine is alive, handBack releases no run, because no engine would notice when a
 // released run is due.

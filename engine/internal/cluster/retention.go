@@ -31,9 +31,9 @@ func (o Options) retentionPeriod() time.Duration {
 
 // retain removes old runs until ctx ends. A run is old if it ended longer ago than the retention of
 // its workflow, or longer ago than Options.Retention if the workflow has none. In each period only
-// one engine of the store removes runs. If that engine dies, or the store does not answer, another
-// engine removes the remaining runs in a later period (S22). retain does nothing if the store
-// cannot remove runs.
+// one engine of the store removes runs for each of the names passRetention and passOwnRetention. If
+// that engine dies, or the store does not answer, another engine removes the remaining runs in a
+// later period (S22). retain does nothing if the store cannot remove runs.
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

@@ -53,7 +53,8 @@ func newScanner(by *taker, soon func()) *scanner {
 
 // see remembers the findings of a tick, and wakes the scanner's goroutine if a scan is due. It
 // returns true if the findings contain work, or if the goroutine is already working. The parameter
-// `hinted` is true if a hint of the store caused the tick.
+// `hinted` is true if the tick came early, because of a hint of the store or because the scanner
+// has taken over runs.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,8 +111,8 @@ func (p *scanner) deadLocked() []store.EngineID {
 
 const doingScan = "scan the runs of other engines"
 
-// run makes the scans that are due after a tick, until ctx ends. It repeats scans that
-// failed.
+// run makes the scans that are due after a tick, until ctx ends. After a scan that failed, it
+// pauses for MinScan. Then a later tick starts the scans that are due.
 func (p *scanner) run(ctx context.Context) {
 	for {
 		select {
@@ -296,8 +297,9 @@ func (p *scanner) mayClaim() bool {
 	return p.n.shared.Claims() && p.by.hasMemory() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
 
-// claim takes runs without an owner, in batches, and returns how many it got (S55, S75). Each
-// engine begins at a different run, so that engines do not compete for the same runs.
+// claim takes runs without an owner, in batches, and returns how many it got (S55, S75). If there
+// are at least two full batches, engines usually begin at different batches, so that they do not
+// compete for the same runs.
 func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	batch := p.n.cfg.Options.ClaimBatch
 	if len(runs) > batch {

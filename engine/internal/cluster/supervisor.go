@@ -32,8 +32,9 @@ type DeliverFunc func(ctx context.Context, run status.RunID, e machine.Event) er
 
 // SupervisorOptions are the limits of a Supervisor's loop.
 type SupervisorOptions struct {
-	// MinScan is the shortest and MaxScan the longest pause between two scans that find
-	// nothing (S47, S76). Zero means 200 ms and 10 s.
+	// MinScan is the shortest and MaxScan the longest pause between two scans that find nothing
+	// (S47, S76). Zero means 200 ms and 10 s. If MaxScan is shorter than MinScan, the longest pause
+	// is 10 s, or MinScan if MinScan is longer.
 	MinScan, MaxScan time.Duration
 	// Poke wakes the loop before its pause is over; nil = never.
 	Poke <-chan struct{}

@@ -67,9 +67,11 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 // takeTogether takes runs over together, so that they share commits. It waits until each takeover
 // is committed or refused, and returns how many runs it got. Some runs are not taken over:
 //   - A run that this engine cannot work on is quarantined, and added to the backoff set.
-//   - A run that waits for a person is added to the backoff set.
+//   - A run that waits for a person, and has no message that can be read here, is added to the
+//     backoff set.
 //   - For a run whose agents are missing here, takeTogether only decides the events that need no
-//     agent.
+//     agent. But if the owner of the run is alive (how.passed), takeTogether decides nothing: it
+//     quarantines the run, and adds it to the backoff set.
 //
 // The parameter `deaths` is the number of engines that died with a run in hand. This number must be
 // the same for all given runs.

@@ -51,8 +51,9 @@ type taker struct {
 
 // leaves reports whether this engine leaves a run to another engine that has the run in hand. It
 // returns true until Lease plus MaxScan have passed since `leaves` was first called for the run.
-// After that time it returns false: by then, the other engine has taken the run over, was declared
-// dead, or is stuck.
+// The next call after that time returns false: by then, the other engine has taken the run over,
+// was declared dead, or is stuck. This call also forgets the run, so the time starts again with a
+// later call.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()

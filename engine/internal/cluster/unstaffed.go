@@ -183,9 +183,10 @@ func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, el
 	return !busy, err
 }
 
-// moved returns the time of the last row of the run that holds a record of an event other
-// than TimePassed. It ignores records of TimePassed, because an engine without the run's
-// agents may have written them.
+// moved returns the time of the last row of the run that holds a record of an event other than
+// TimePassed. It ignores records of TimePassed, because an engine without the run's agents may have
+// written them. If there is no such row, or if it is before the rows that were read, moved returns
+// the time of the first row that was read.
 func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	for i := len(x.Rows) - 1; i > 0; i-- {
 		records, err := journal.DecodeRow(sealer, x.Head.Run, x.Rows[i])

@@ -173,9 +173,9 @@ func (c *Committer) Waiting() int {
 	return n
 }
 
-// Run commits the transitions in the queue of the n-th writer until ctx ends. It returns
-// ErrFenced if the store says that this engine is dead, and a *store.LossError if the store
-// has lost committed rows.
+// Run commits the transitions in the queue of the n-th writer until ctx ends. It returns ErrFenced
+// if the store says that this engine is dead, and a *store.LossError if the store has lost
+// committed rows. It also returns an error if the number of outcomes from the store is wrong.
 func (c *Committer) Run(ctx context.Context, n int) error {
 	w := c.writers[n]
 	for {

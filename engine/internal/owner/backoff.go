@@ -7,8 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// MaxLeft is the largest number of runs in a backoff set. A full set is emptied before
-// another run is added. Then scans consider all runs again.
+// MaxLeft is the largest number of runs in a backoff set. A full set is emptied before a run is put
+// into it. Then scans consider all other runs again. The cluster package uses the same limit for
+// the runs that an engine leaves to others.
 const MaxLeft = 100000
 
 // A backoffSet holds runs that this engine cannot continue now. For example, an agent is
@@ -18,7 +19,7 @@ const MaxLeft = 100000
 type backoffSet struct {
 	// restFor is the longest time for which scans skip a run that waits for a person. After this
 	// time, scans consider the run again, because a hint about a message may be lost. 0 = scans
-	// skip the run until it is due.
+	// skip the run until its backoff ends.
 	restFor time.Duration
 
 	mu    sync.Mutex // protects the fields below
@@ -28,9 +29,11 @@ type backoffSet struct {
 
 // A backoff is the entry of one run in a backoffSet.
 type backoff struct {
-	until time.Time     // end of the backoff, on the store's clock
-	pause time.Duration // length of the backoff; the next backoff is twice as long
-	rests bool          // the method Rest has put the run into the set
+	until time.Time // end of the backoff, on the store's clock
+	// pause is the length of the backoff. The next backoff is twice as long, up to a limit. 0 = the
+	// next backoff has the shortest length.
+	pause time.Duration
+	rests bool // the method Rest has put the run into the set
 	// others is true if the run is in the set only because this engine claims no runs without
 	// an owner (Shared.Claims). Then this engine skips messages to the run. But a takeover by
 	// this engine does not skip the run.
@@ -45,8 +48,9 @@ type backoff struct {
 }
 
 // Add puts a run into the backoff set. The parameter `now` is the present store time. The first
-// backoff of the run is as long as the parameter `pause`. Each later backoff is twice as long as
-// the backoff before it, up to 20 times as long as the first.
+// backoff of the run is as long as the parameter `pause`. While the run stays in the set, each
+// later backoff is twice as long as the backoff before it. It is at least as long as `pause`, and
+// at most 20 times as long as `pause`.
 func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

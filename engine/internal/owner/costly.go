@@ -29,8 +29,8 @@ const (
 	DecisionLimit = 30 * time.Second
 
 	// slowDecision is the duration of a slow decision. A decision that takes at least so long
-	// delays other costly decisions and the calls of its run. So it leads to an alert. An
-	// engine raises at most one such alert for a run.
+	// delays other costly decisions and the calls of its run. So it leads to an alert. An engine
+	// raises at most one such alert while the run stays in its memory.
 	slowDecision = time.Second
 )
 
@@ -55,7 +55,7 @@ const AlertSlow = "slow_decision"
 
 // reportSlow adds an alert to the transition t if a decision was slow. The parameter `took` is the
 // duration of the decision. A decision is slow if it took slowDecision or longer. reportSlow does
-// nothing if this engine has already raised such an alert for the run.
+// nothing if this engine has already raised such an alert since it has loaded the run.
 func (r *ownedRun) reportSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return
@@ -66,8 +66,8 @@ func (r *ownedRun) reportSlow(t *store.Transition, took time.Duration) {
 }
 
 // A DecisionPool makes costly decisions on a few goroutines. It takes one decision from each
-// workflow in turn, so that the runs of one workflow do not delay the runs of another. A
-// goroutine ends when no decision waits.
+// workflow in turn, so that the runs of one workflow do not delay the runs of another. A goroutine
+// ends when no decision waits, or when more goroutines exist than are allowed.
 type DecisionPool struct {
 	size   int           // how many goroutines work at the same time
 	spare  int           // largest number of additional goroutines that replace hanging ones
@@ -95,8 +95,9 @@ type poolTask struct {
 	done <-chan struct{} // closed when the shard's membership has ended
 }
 
-// add queues a decision for the pool, and does not block. Later the pool posts the result
-// to the given queue of a shard.
+// add queues a decision for the pool, and does not block. Later the pool posts the result to the
+// given queue of a shard. If the shard's membership ends before the pool begins this decision, the
+// pool drops the decision.
 func (p *DecisionPool) add(c *costlyDecision, to *taskQueue, done <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +124,7 @@ func (p *DecisionPool) grow() {
 	}
 }
 
-// work makes decisions until none is waiting.
+// work makes decisions until none is waiting, or until more goroutines exist than are allowed.
 func (p *DecisionPool) work() {
 	for {
 		p.mu.Lock()

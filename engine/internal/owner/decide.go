@@ -23,7 +23,8 @@ type decider struct {
 	engine   store.EngineID
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	starts   starter         // says which calls may start, and reserves their slots
-	most     int             // largest size in bytes of the events in one row
+	// most is a size in bytes: when the events of a row are larger, the row takes no further event.
+	most int
 
 	// ready returns the decision that the pool has made about an event; nil = the pool has made
 	// none. If the field `ready` is nil, there is no pool. Then the decider makes even costly
@@ -36,9 +37,9 @@ type decider struct {
 	spares    spares
 }
 
-// newUnstaffedDecider returns a decider for one run whose agents are missing here. The decider puts
-// all events of the run into one row, whatever their size. The parameter `missing` holds the reason
-// for each missing agent.
+// newUnstaffedDecider returns a decider for one run whose agents are missing here. The size of the
+// events does not limit how many events the decider puts into one row. The parameter `missing`
+// holds the reason for each missing agent.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }

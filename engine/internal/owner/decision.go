@@ -231,8 +231,8 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	return x.encode()
 }
 
-// encode encodes the records into the data of the row. The caller must have set the time of
-// the row. encode returns a *rowSizeError if the row is too large for the store.
+// encode encodes the records into the data of the row. The caller must have set the time of the
+// row. encode returns a *rowSizeError if the row is larger than Options.MaxRow.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	r.reportRefused(&f.Transition)
@@ -247,7 +247,7 @@ func (x *decision) encode() error {
 	return nil
 }
 
-// A rowSizeError says that a row of the journal is larger than the store accepts.
+// A rowSizeError says that a row of the journal, or a snapshot, is larger than Options.MaxRow.
 type rowSizeError struct {
 	seq        int32
 	size, most int // size of the row and the limit, in bytes
@@ -260,8 +260,9 @@ func (e *rowSizeError) Error() string {
 
 // decide turns the events in the list `todo` into one transition and applies its records to the
 // run's state. So until the transition is committed, the state in memory is newer than the journal.
-// Until then, no call of the transition starts, and the code that delivered the events waits. If the
-// commit fails, the shard reads the state again. If nothing has to be written, decide returns a
+// Until then, no call of the transition starts, and the code that delivered the events waits. If
+// the commit fails, the shard decides no further event from this state: it reads the run again,
+// removes it from memory, or quarantines it. If nothing has to be written, decide returns a
 // pendingCommit whose Transition has no Data. If the pool must decide the first event, decide
 // returns only a costlyDecision.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {

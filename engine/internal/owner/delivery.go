@@ -32,16 +32,18 @@ type delivery struct {
 
 // A Start holds what the first transition of a run needs in addition to its event.
 type Start struct {
-	Workflow  store.WorkflowID
-	Flow      *dsl.Workflow
-	Specs     map[string]invoke.AgentSpec
-	Names     naming.Names
-	Public    string            // the run's public id
-	Line      line.Line         // priority of the run, and the limit that it shares with other runs
-	Past      *moving.Past      // ended run whose results the run takes over; nil = it takes over nothing
-	Checks    []admission.Check // rows that the store checks when it accepts the run
-	Replaces  *store.Message    // message to the runs that the run replaces (store.Transition); nil = it replaces none
-	Submitted store.Submitted   // outcome of the submission; set once the transition is committed
+	Workflow store.WorkflowID
+	Flow     *dsl.Workflow
+	Specs    map[string]invoke.AgentSpec
+	Names    naming.Names
+	Public   string            // the run's public id
+	Line     line.Line         // priority of the run, and the limit that it shares with other runs
+	Past     *moving.Past      // ended run whose results the run takes over; nil = it takes over nothing
+	Checks   []admission.Check // rows that the store checks when it accepts the run
+	Replaces *store.Message    // message to the runs that the run replaces (store.Transition); nil = it replaces none
+	// Submitted is the outcome of the submission. It is set when the run is stored, or when the
+	// store has found an earlier run instead.
+	Submitted store.Submitted
 }
 
 // finish reports that the delivery has ended, with the outcome err. It calls the functions
@@ -61,11 +63,14 @@ func (d *delivery) finish(err error) {
 	}
 }
 
-// answers reports whether the event is an agent's answer.
+// answers reports whether the complete-by of the event's call is known. It is known if the event is
+// the answer to a call, the report that a call was not sent, or an event of a call that came from
+// the inbox (ownedRun.time).
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
-// cameInTime returns true if the event is an answer that arrived before complete-by, and
-// complete-by has passed since then. The parameter `now` is the present time.
+// cameInTime returns true if the event belongs to a call (see the method `answers`) and arrived
+// before complete-by, and complete-by has passed since then. The parameter `now` is the present
+// time.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
@@ -82,8 +87,9 @@ func unread(deliveries []*delivery) []*delivery {
 	})
 }
 
-// begun returns an event that is decided after a takeover. The takeover held all steps that
-// could start; after this event they can start.
+// begun returns an event that is decided after a takeover, or after a run was moved to another
+// definition. No step could start in the takeover or in the move; after this event the steps can
+// start.
 func begun(now time.Time) *delivery {
 	return &delivery{Answer: call.Answer{Event: machine.SlotsFreed{}, Arrived: now}}
 }
@@ -131,7 +137,8 @@ func NotOwner(err error) bool {
 	return errors.Is(err, call.ErrNotOwner) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrLapsed)
 }
 
-// OverFor reports whether an error says that this membership is over.
+// OverFor reports whether an error says that this membership is over, or that it does not own the
+// run any more. After such an error, the caller must not try again in this membership.
 func OverFor(err error) bool {
 	var loss *store.LossError
 	return NotOwner(err) || errors.As(err, &loss)
@@ -150,7 +157,8 @@ func (e *OpenOutcome) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e *OpenOutcome) Unwrap() error { return e.err }
 
-// InboxLimit is the largest number of messages that one read of a run's inbox returns.
+// InboxLimit is the largest number of messages that one read of a run's inbox returns, in addition
+// to the messages that this engine has read before and that are still in the inbox.
 const InboxLimit = 256
 
 // An inbox holds what this engine knows about the stored inbox of one of its runs. The engine first
@@ -162,8 +170,8 @@ type inbox struct {
 	reading bool // a goroutine is reading messages now
 	first   bool // no event may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
-	// received contains the messages that were read. Each is being decided, or cannot be decided
-	// here.
+	// received contains the messages that were read. Each waits for its decision, is being decided,
+	// is being kept as evidence, or cannot be decided here.
 	received map[store.MessageID]bool
 	stuck    int                      // number of messages in the field `received` that cannot be decided here
 	gone     map[store.MessageID]bool // messages that were consumed after the present reading began

@@ -12,7 +12,9 @@
 // row is committed. If the agents of a run are missing, a decider of another kind decides
 // the run's events. That decider starts no call.
 //
-// The source files form layers. A file uses only files of its own line and of earlier lines.
+// The source files form layers. A file uses only files of its own line and of earlier lines. The
+// file rooms is not in the list: the lines of record and decision use its functions about places,
+// and its methods of the Scheduler belong to the last line.
 //
 //	delivery, turn, taskqueue, ownedrun    an event, a task, a run
 //	backoff, slots, ledger, specs, timers  tables of runs and agents
@@ -20,7 +22,7 @@
 //	costly, shared                         the decision pool; data that all runs of a node share
 //	evident, hands, gate, bound            late answers, runs in hand, slots, next checks
 //	decide, decision                       events become a row
-//	shard, load                            a shard, and what it reads
+//	shard, load, snapshot                  a shard, what it reads, and the snapshots that it stores
 //	run                                    one run: decide, commit, act
 //	loop                                   the tasks that a shard receives
 //	scheduler, unstaffedrun                functions that the cluster and the node call

@@ -28,8 +28,9 @@ func (n *Shared) keepLate(r *ownedRun, d *delivery) {
 	n.Calls.KeepLate(r.id, step, d.Attempt, d.Event, d.Arrived)
 }
 
-// evident reports whether a late answer must be kept as evidence. It returns false if the
-// run has already recorded the same outcome of the same call, or if d is not an answer.
+// evident reports whether a late answer must be kept as evidence. It returns false if d is not an
+// answer, or if the run has already recorded an answer to the same call with the same outcome and
+// code.
 func evident(s *machine.State, d *delivery) bool {
 	outcome, code, ok := call.OutcomeOf(d.Event)
 	if !ok {

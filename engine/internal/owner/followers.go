@@ -14,9 +14,10 @@ type Followers struct {
 	hints map[status.RunID]map[chan struct{}]bool
 }
 
-// Follow returns a channel that receives a hint after each commit of the run. Several hints
-// may be merged into one. The caller must call the returned function when the caller stops
-// following the run.
+// Follow returns a channel that receives a hint after this engine has committed decisions on the
+// run. A row of another engine, or a row without decisions, gives no hint. Several hints may be
+// merged into one. The caller must call the returned function when the caller stops following the
+// run.
 func (f *Followers) Follow(run status.RunID) (<-chan struct{}, func()) {
 	hint := make(chan struct{}, 1)
 	f.mu.Lock()

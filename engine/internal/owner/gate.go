@@ -22,7 +22,7 @@ type starter interface {
 	// slots returns, for each agent of the run, how many calls may start now, or why no call may
 	// start. The parameter `full` contains the agents whose slots seemed free, but could not be
 	// reserved. The returned map is valid until the next call of slots. The map is nil if there is
-	// no limit.
+	// no limit and all calls may start now.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
 	// reserve reserves one slot for every call of an agent among the commands, and adds the
 	// slots to f. If the parameter `own` holds a slot of an agent, reserve uses this slot for
@@ -68,11 +68,11 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 }
 
 // slots implements starter. Usually the runs that wait in the queue of an agent get the free slots
-// of the agent first. There is one exception: a run whose call was answered may reuse the slot of
-// that call, so that the run need not wait in the queue between its steps. The runs in the queue do
-// not wait for ever, because the run gives the slot back at the latest when it ends. If a step in
-// the queue has a higher priority than the next step of the run, the step in the queue gets the
-// slot (Slot.Yield).
+// of the agent first. There is one exception: when the run decides the answer to its call, it may
+// use the slot of that call, or another free slot, before the runs in the queue. So the run need
+// not wait in the queue between its steps. The runs in the queue do not wait for ever, because the
+// run gives the slot back at the latest when it ends. If a step in the queue has a higher priority
+// than the next step of the run, the step in the queue gets the slot (Slot.Yield).
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}

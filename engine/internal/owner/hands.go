@@ -14,9 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// PagesAhead is the largest number of pages that one scan takes over at the same time. A page
-// is a list of runs that the store returned for one query. While one page waits for its
-// commit, the engine computes the states of the next page and reads another page.
+// PagesAhead is the largest number of full pages that one scan takes over at the same time. The
+// last page of the scan does not count. A page is a list of runs that the store returned for one
+// query. While one page waits for its commit, the engine computes the states of the next page and
+// reads another page.
 const PagesAhead = 4
 
 // A HandKeeper writes the store's list of the runs that this membership has in hand. A run is in
@@ -29,7 +30,8 @@ type HandKeeper struct {
 	ctx    context.Context // ends with the membership; used only to notice the end and its reason
 	hint   chan struct{}   // channel of capacity 1; it receives a value when the list has changed
 
-	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only
+	// A suspect is a run that may have crashed an engine: according to the store, an engine died
+	// with the run in hand, or another engine has it in hand. The engine takes over a suspect only
 	// while no other takeover is running: if the engine dies then, it is clear which run was the
 	// cause. All other takeovers may run at the same time. So the takeover of a suspect fills the
 	// whole channel `reservations`, and every other takeover puts only one value into it.
@@ -57,10 +59,10 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Enter begins a takeover that may run at the same time as others. It waits until no takeover
-// of a suspect is running. A suspect is a run that may have crashed an engine. The caller must
-// call leave at the end of the takeover. If ctx ends before the takeover can begin, Enter
-// returns the error of ctx.
+// Enter begins a takeover that may run at the same time as others. It waits until no takeover of a
+// suspect is running, and fewer than two times PagesAhead other takeovers are running. A suspect is
+// a run that may have crashed an engine. The caller must call leave at the end of the takeover. If
+// ctx ends before the takeover can begin, Enter returns the error of ctx.
 func (k *HandKeeper) Enter(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }

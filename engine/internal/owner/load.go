@@ -24,7 +24,7 @@ const (
 	doingDiscard  = "discard messages to a run that has ended"
 )
 
-// A loadedRun is what the method `load` has read. load posts it to the shard as a task.
+// A loadedRun is the result of the method `load`. load posts it to the shard as a task.
 type loadedRun struct {
 	r     *ownedRun
 	story Story
@@ -256,7 +256,9 @@ type loadedMessages struct {
 }
 
 // readInbox starts a goroutine that reads a run's messages. It does nothing if no message can be
-// waiting, if a goroutine is reading already, or if the time inbox.nextRead has not come.
+// waiting, if a goroutine is reading already, or if the run is not in phaseReady. It also does
+// nothing if the time inbox.nextRead has not come, unless events of the run wait for the messages
+// (inbox.first).
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {

@@ -105,8 +105,9 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends with the commit in flight. So
-			// it needs no slot, and finish makes the queue of the agent notify the next run.
+			// The run waited for a slot, a place or its unique key. It has ended since, or ends
+			// with the commit in flight. So it needs none of these. If the run waited for a slot,
+			// finish makes the queue of the agent notify the next run.
 			d.finish(nil)
 			return
 		}
@@ -115,7 +116,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 	sh.step(ctx, r)
 }
 
-// adopt starts the takeover that Adoption a asks for. Later a.Done is called with the outcome.
+// adopt starts the takeover that Adoption a asks for. Later a.Done is called with the outcome,
+// unless this membership ends first.
 func (sh *shard) adopt(ctx context.Context, id status.RunID, a Adoption) {
 	r := sh.runs[id]
 	switch {
@@ -371,7 +373,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	sh.goOn(ctx, r, story.Head)
 }
 
-// goOn continues a run that was just read and has no commit in flight.
+// goOn continues a run that was just read. If the run had a pending commit, the outcome of this
+// commit is known now.
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {

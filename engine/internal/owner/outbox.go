@@ -10,7 +10,8 @@ import (
 
 // A committer takes transitions. After the store has answered a transition, the committer passes
 // the transition to its receiver (Item.To). Commit blocks while the committer is full. If this
-// membership ends, Commit returns an error, and the receiver gets nothing.
+// membership ends while Commit blocks, Commit returns an error, and the receiver gets nothing. If
+// it ends later, the receiver may also get nothing.
 type committer interface {
 	Commit(ctx context.Context, it *commit.Item) error
 }
@@ -20,8 +21,8 @@ type committer interface {
 // the shard for a CPU. Then each batch would hold few transitions.
 const inARow = 64
 
-// An outbox collects the transitions that a shard has decided. It counts the transitions
-// that the store has not answered yet. Only the shard's goroutine uses it.
+// An outbox collects the transitions that a shard has decided. It counts the transitions and other
+// writes that the store has not answered yet. Only the shard's goroutine uses it.
 type outbox struct {
 	to      committer
 	back    commit.Receiver // receives the answers of the store
@@ -55,9 +56,11 @@ func (o *outbox) flush(ctx context.Context) {
 	o.items = o.items[:0]
 }
 
-// commitRow passes a row to the committer at once; it does not wait for the next call of flush.
-// Later the shard's goroutine calls the function `done` with the outcome. If this membership is
-// over, commitRow returns false and `done` is not called.
+// commitRow passes a row to the committer at once; it does not wait for the next call of flush. It
+// returns true if the committer has taken the row. Later the shard's goroutine calls the function
+// `done` with the outcome; but if this membership ends first, `done` may never be called. If the
+// committer has not taken the row, because this membership is over, commitRow returns false and
+// `done` is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
 	err := o.to.Commit(ctx, &commit.Item{Transition: t, To: o.back, For: func(l commit.Landing) {

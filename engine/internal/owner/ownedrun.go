@@ -22,13 +22,16 @@ import (
 type runPhase uint8
 
 const (
-	phaseLoading     runPhase = iota // the journal is being read, or a row without events is being committed
-	phaseReady                       // events can be decided
-	phaseQuarantined                 // a decision or a commit went wrong here; the field `err` says why
+	// phaseLoading: the journal is being read, or a row that removes the owner is being committed.
+	phaseLoading     runPhase = iota
+	phaseReady                // events can be decided
+	phaseQuarantined          // a decision or a commit went wrong here; the field `err` says why
 )
 
-// An ownedRun is a run in the memory of an engine that owns the run or is about to take it over
-// (see the field `owned`). Only the goroutine of the run's shard uses an ownedRun.
+// An ownedRun is a run in the memory of this engine. Usually this engine owns the run (see the
+// field `owned`), submits it, or finds out whether it can take the run over. Only the goroutine of
+// the run's shard uses an ownedRun. There is one exception: the method DecideUnstaffed makes an
+// ownedRun that no shard knows, and uses it on the goroutine of its caller.
 type ownedRun struct {
 	id    status.RunID
 	phase runPhase
@@ -45,10 +48,11 @@ type ownedRun struct {
 	owned     bool           // the journal says that this engine is the owner
 	owner     store.EngineID // owner of the run when the run was loaded; 0 = none
 	seq       int32          // number of the run's next journal row
-	fence     int32          // number of the journal row that made this engine the owner
-	bound     time.Time      // next_check of the run in the store: the time at which an engine must look at the run
-	facts     int            // number of facts of the run so far, of all kinds
-	link      journal.Link   // tag and checksum of the run's latest journal rows; those of the next row depend on them
+	// fence is the number of the journal row that made the present owner of the run its owner.
+	fence int32
+	bound time.Time    // next_check of the run in the store: the time at which an engine must look at the run
+	facts int          // number of facts of the run so far, of all kinds
+	link  journal.Link // tag and checksum of the run's latest journal rows; those of the next row depend on them
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut
@@ -65,17 +69,20 @@ type ownedRun struct {
 	messagesRead *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
 	unheard      bool   // some messages that waited at the takeover may be unread, so no call may start
 
-	// suspect is true if the run may have crashed an engine, because an engine died while it
-	// had the run in hand. Then the shard takes the run in hand before each decision. The run
-	// is no suspect any more when a step or an undo has ended, or when the run has ended or
-	// needs a person.
+	// suspect is true if the run may have crashed an engine: an engine died while it had the run in
+	// hand, or this engine has taken the run from an owner that is gone. Then the shard takes the
+	// run in hand before each decision. The run is no suspect any more when a step or an undo has
+	// ended, or when the run has ended or needs a person.
 	suspect  bool
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
 
-	leaving bool      // this engine is asking the store whether another engine lives; see the function `leave`
-	down    time.Time // store time since which a step waits for an agent that does not work here; zero = no step waits for such an agent
+	leaving bool // this engine is asking the store whether another engine lives; see the function `leave`
+	// down is the store time at which the function `leave` found that a step waits for an agent
+	// that does not work here. When `leave` asks the store for other engines, it sets down again.
+	// Zero = no such step was found.
+	down time.Time
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -123,12 +130,16 @@ type Adoption struct {
 	From     store.EngineID // owner from which the run may be taken; 0 = a run without an owner
 	Story    *Story         // the run as it was read; nil = it must be read first
 	Specs    map[string]invoke.AgentSpec
-	Read     bool        // the inbox was read together with the run, or was empty
-	Messages []Message   // messages of the inbox; the engine decides them together with the takeover
-	Done     func(error) // called once with the outcome of the takeover
+	Read     bool      // the inbox was read together with the run, or was empty
+	Messages []Message // messages of the inbox; the engine decides them together with the takeover
+	// Done is called once with the outcome of the takeover. If the membership ends first, it may
+	// never be called.
+	Done func(error)
 
-	Suspect bool // the run may make engines crash: an engine died while it had the run in hand
-	Deaths  int  // number of engines that died with the run in hand
+	// Suspect is true if the run may make engines crash: an engine died with the run in hand, or
+	// the former owner is gone.
+	Suspect bool
+	Deaths  int // number of engines that died with the run in hand
 }
 
 // AlertSnapshot is the kind of an alert. The alert says that the snapshot of a run was damaged or
@@ -150,7 +161,9 @@ const (
 
 // A shortcut says when a run needs its next snapshot.
 type shortcut struct {
-	next   int32 // number of rows that the last snapshot covers; 0 = there is no snapshot
+	// next is the number of rows that the last snapshot covers. If a later snapshot could not be
+	// stored, next is the number of rows that this snapshot would cover. 0 = there was no snapshot.
+	next   int32
 	stored int64 // size of these rows, in bytes
 	size   int64 // size of the last snapshot that was made, in bytes; 0 = none was made
 	busy   bool  // a snapshot is being stored
@@ -315,11 +328,16 @@ func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[stri
 // A Story is a run as this engine has read it from the store.
 type Story struct {
 	journal.Run
-	rows     []store.Row // the rows that were read; a run with a snapshot was not read from its first row
-	notes    notes
-	specs    map[string]invoke.AgentSpec // the agents of the run
-	unable   error                       // why this engine cannot call the agents; nil = it can, or it has not checked
-	specsErr error                       // why a configuration of the agents could not be evaluated; nil = `specs` is valid
+	// rows holds the rows that were read. If the run was read with its snapshot, these are not all
+	// rows of the run.
+	rows  []store.Row
+	notes notes
+	// specs holds the agents of the run. The method Fold does not set this field.
+	specs  map[string]invoke.AgentSpec
+	unable error // why this engine cannot call the agents; nil = it can, or it has not checked
+	// specsErr says why a configuration of the agents could not be evaluated; nil = there was no
+	// error.
+	specsErr error
 }
 
 // wrote reports whether the row of the transition t is one of the rows that were read.

@@ -155,10 +155,11 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// afterDecision is called when no event of the run is being decided. It sets the run's timer and
-// sends the state to the callers that wait for it. If the run waits for slots, afterDecision puts
-// it into the queues of the agents. If the run has ended or is at rest, afterDecision removes it
-// from memory. If the engine is stopping, afterDecision may release the run.
+// afterDecision is called when no event of the run is being decided. It sets the run's timer. If
+// the run has ended or needs a person, it sends the state to the callers that wait for it. If the
+// run waits for slots, afterDecision puts it into the queues of the agents. If the run has ended
+// and no event waits, or if it is at rest and not due soon, afterDecision removes it from memory.
+// If the engine is stopping, afterDecision may release the run.
 func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -243,11 +244,11 @@ func (sh *shard) grasp(r *ownedRun) {
 	}()
 }
 
-// release gives up a run, so that another engine can claim the run. It is called while this
-// engine is stopping and waits for calls of other runs. It commits a row without records.
-// The row removes the owner and makes the run due at once. release does nothing if the run
-// has a call in flight. It does not release runs that are paused or wait for a person,
-// because no engine could continue them.
+// release gives up a run, so that another engine can claim the run. It is called while this engine
+// is stopping and waits for calls of other runs. It commits a row without records. The row removes
+// the owner and makes the run due at once. release does nothing if the run has a call of an agent
+// in flight. It does not release runs that are paused or wait for a person, because no engine could
+// continue them.
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
@@ -296,7 +297,8 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 // leave releases a run whose agent does not work in this engine, so that another engine can claim
 // the run. It releases the run if a step has waited for the agent at least for the duration of a
 // lease, and if the store knows another living engine. After that, this engine does not claim the
-// run for the duration of a lease. leave does nothing while a call of the run is in flight.
+// run at least for the duration of a lease. This time grows if it has to release the run again.
+// leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
 	if n.cfg.Options.OnlyOwnRuns || r.leaving || !leavable(r) {
@@ -354,7 +356,8 @@ func leavable(r *ownedRun) bool {
 //
 // The messages are decided before new work starts (language.md, Verbs before work): after a person
 // has cancelled or paused a run, no further call may start. So the row of the takeover also holds
-// the decisions on the messages. No call starts before the last of these decisions.
+// the decisions on the messages, as many as fit into it. No call starts before the decision on the
+// last message.
 //
 // An answer in the inbox counts if it reached an engine before its complete-by, even if complete-by
 // has passed since. Such answers are decided before the takeover, as many as fit into the row. The

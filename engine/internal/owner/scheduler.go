@@ -17,8 +17,8 @@ import (
 // A Scheduler works on the runs that one membership of this engine owns (S8, S13). For every event
 // it does the same: load the run, unless the run is in memory; decide the event and apply the
 // record; commit the transition; start the calls. While a commit of the run is in flight, new
-// events wait. They are decided together, into one journal row. Row n+1 of a run is sent only after
-// row n is committed.
+// events wait. They are decided together, as many as fit into one journal row. Row n+1 of a run is
+// sent only after row n is committed.
 type Scheduler struct {
 	common
 	shards []*shard
@@ -142,10 +142,11 @@ func (s *Scheduler) Size() int {
 	return int(n)
 }
 
-// Close gives back the slots of all runs. The caller must call Stop first. Close returns the runs
-// that this membership owned, each with the number of its rows that are known to be committed. The
-// result does not contain quarantined runs. It also does not contain the runs of shards that Stop
-// has abandoned, because only the store knows their state.
+// Close gives back the slots that are reserved for pending commits. A call in flight gives back its
+// own slot. The caller must call Stop first. Close returns the runs that this membership owned,
+// each with the number of its rows that are known to be committed. The result does not contain
+// quarantined runs. It also does not contain the runs of shards that Stop has abandoned, because
+// only the store knows their state.
 func (s *Scheduler) Close() map[status.RunID]int32 {
 	s.loads.Wait()
 	runs := map[status.RunID]int32{}
@@ -158,15 +159,16 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 }
 
 // Adopt starts to take over a run. The parameter `a` holds the details. Later the function a.Done
-// is called with the outcome.
+// is called with the outcome, unless this membership ends first.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
 }
 
 // ParkLost starts to commit a row that parks a run and makes this engine the run's owner. It
-// returns true, and later the shard passes the outcome to the function in the parameter `done`. If
-// the shard has stopped, ParkLost returns false, and this function is not called.
+// returns true, and later the shard passes the outcome to the function in the parameter `done`. But
+// if this membership ends first, this function may never be called. If the shard has stopped,
+// ParkLost returns false, and this function is not called.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
@@ -189,8 +191,8 @@ type awaited struct {
 	err    error               // reason why the run is quarantined; nil = the run is not quarantined
 }
 
-// HandBack makes the shards release those runs that have no call in flight and that another
-// engine could continue now. It does not wait for the commits.
+// HandBack makes the shards release those runs that have no call of an agent in flight and that
+// another engine could continue now. It does not wait for the commits.
 func (s *Scheduler) HandBack() {
 	s.handing.Store(true)
 	for _, sh := range s.shards {
@@ -217,9 +219,10 @@ func (s *Scheduler) DeliverAndWait(ctx context.Context, run status.RunID, e mach
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }
 
-// Submit stores a new run, makes this engine the run's owner, and sets st.Submitted. It
-// returns ErrExists if another run has the same id, and an *OpenOutcome if the store did not
-// answer.
+// Submit stores a new run, makes this engine the run's owner, and sets st.Submitted. If the store
+// finds an earlier run with the same name or unique key, Submit stores nothing and sets
+// st.Submitted to the earlier run. It returns ErrExists if another run has the same id, and an
+// *OpenOutcome if the store did not answer.
 func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machine.Started) error {
 	if s.Limits != nil {
 		s.Limits.Prepare(ctx, st.Specs)
@@ -228,9 +231,9 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 }
 
 // Wait waits until a run has ended or needs a person, and returns the run's state and true. If the
-// run is not in the memory of this membership, Wait returns nil and false at once. If the run is
-// quarantined, Wait returns the reason as error at once. If this membership stops working on the
-// run while Wait waits, Wait returns nil and true.
+// run is not in the memory of this membership, Wait returns nil and false at once. If this
+// membership owns the run and has quarantined it, Wait returns the reason as error at once. If this
+// membership stops working on the run while Wait waits, Wait returns nil and true.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan awaited, 1)
 	s.await(run, answer)
@@ -268,9 +271,10 @@ func (s *Scheduler) Memory() int64 {
 	return sum
 }
 
-// Longest looks at the tasks that the shards are doing now. It returns how long the oldest
-// task has taken so far, and the run of this task. The run is 0 if the task does not belong to
-// one run. Both results are 0 if all shards are idle.
+// Longest looks at the tasks that the shards are doing now. It returns how long the oldest task has
+// taken so far, and the run of this task. The run is 0 if the task does not belong to one run, or
+// does not say to which run it belongs. Both results are 0 if each shard is idle or waits for the
+// committer.
 func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {
@@ -290,8 +294,8 @@ func (s *Scheduler) Slowest() time.Duration {
 	return most
 }
 
-// shardPatience is how long the end of a membership waits for a shard to finish its task. A
-// task usually takes microseconds.
+// shardPatience is how long the end of a membership waits until all shards have finished their
+// tasks. A task usually takes microseconds.
 const shardPatience = time.Second
 
 // Stop waits for the goroutines of the shards. It abandons a shard that does not end in time: the

@@ -36,11 +36,12 @@ type common struct {
 	Timers      *Timers
 	Queue       *SlotQueue
 	Hands       *HandKeeper
-	Quarantined runSet     // runs that this membership has quarantined
+	Quarantined runSet     // runs that this membership owns and has quarantined
 	Undecidable backoffSet // runs of this engine that have messages, but none that it can decide
 
 	// handing is true if the engine is stopping and other engines are alive. Then the shards
-	// release the runs that have no call in flight, so that other engines can claim them.
+	// release the runs that have no call of an agent in flight, so that other engines can claim
+	// them.
 	handing atomic.Bool
 	loads   sync.WaitGroup // goroutines that read or write the store for the shards
 	// Holds one value for each inbox that is being read. Its capacity limits how many inboxes are
@@ -90,9 +91,11 @@ func (sh *shard) idle() <-chan struct{} {
 	return c
 }
 
-// close ends the shard's work on its runs. It gives back the slots of the runs, and answers the
-// callers that wait. To the map `owned`, close adds each run that this engine owned and has not
-// quarantined, with the number of the run's next row. If `owned` is nil, close adds nothing.
+// close ends the shard's work on its runs. It gives back the slots that are reserved for pending
+// commits. It does not give back the slots of calls in flight: each of these calls does this at its
+// end. It answers the callers that wait for an event or for the end of a run, but not the callers
+// that wait for a takeover. To the map `owned`, close adds each run that this engine owned and has
+// not quarantined, with the number of the run's next row. If `owned` is nil, close adds nothing.
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
@@ -170,9 +173,10 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	}
 }
 
-// await returns a channel that receives the run's state when the run has ended or needs a
-// person. If the shard stops working on the run first, it closes the channel. await returns
-// nil if the run is not in memory. If the run is quarantined, it returns the reason as error.
+// await returns a channel that receives the run's state when the run has ended or needs a person.
+// If the shard stops working on the run first, it closes the channel. await returns nil if the run
+// is not in memory. If this engine owns the run and has quarantined it, await returns the reason as
+// error.
 func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	r := sh.runs[run]
 	switch {
@@ -226,9 +230,10 @@ func (sh *shard) drop(r *ownedRun, err, cause error) {
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The
-// parameter `cause` is the error. The callers that wait for the events in the list `todo` get an
-// error with this cause. The journal keeps the run's last state. If this engine owns the run, an
-// alert in the store informs people. Another engine, or a newer version, may continue the run.
+// parameter `cause` is the error. All callers that wait for an event or a takeover of the run get
+// an error with this cause. The list `todo` holds the events that were just decided. The journal
+// keeps the run's last state. If this engine owns the run, an alert in the store informs people.
+// Another engine, or a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
@@ -273,11 +278,11 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 	sh.alert(ctx, r, cause)
 }
 
-// clearSuspect is called after each commit of a run. A suspect is a run that may have crashed an
-// engine. If the transition ends a step, an undo or the run, or makes the run wait for a person,
-// the run is no suspect any more. Then clearSuspect also makes the store reset the number of
-// engines that died with the run in hand. The start of an attempt is not enough, because the answer
-// to its call may still crash an engine.
+// clearSuspect is called after each commit of decisions on a run. A suspect is a run that may have
+// crashed an engine. If the transition ends a step, an undo or the run, or makes the run wait for a
+// person, the run is no suspect any more. Then clearSuspect also makes the store reset the number
+// of engines that died with the run in hand, if this number is not 0. The start of an attempt is
+// not enough, because the answer to its call may still crash an engine.
 func (sh *shard) clearSuspect(ctx context.Context, r *ownedRun, t *store.Transition) {
 	if !r.suspect || !endsWork(t) {
 		return
@@ -292,7 +297,8 @@ func (sh *shard) clearSuspect(ctx context.Context, r *ownedRun, t *store.Transit
 	go func() {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
-			// The store keeps the old number of deaths of engines. That does no harm.
+			// The store keeps the old number of deaths. So after fewer than store.MaxDeaths further
+			// deaths of engines, an engine may park the run.
 			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has continued since", "run", naming.RunName(id), "error", err)
 		}
 	}()

@@ -18,8 +18,10 @@ import (
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	// notify notifies a run that the agent with this AgentSpec.Key may have a free slot.
-	notify  func(run status.RunID, key string)
-	waiting atomic.Int64 // number of runs in the queues of all agents together
+	notify func(run status.RunID, key string)
+	// waiting is the number of waiters in the queues of all agents. A run in two queues counts
+	// twice.
+	waiting atomic.Int64
 
 	mu     sync.Mutex           // protects the fields below
 	lines  map[string]*waitList // queues of the agents, by AgentSpec.Key
@@ -224,5 +226,6 @@ func (q *SlotQueue) ahead(key string) int {
 	return len(l.line)
 }
 
-// Waiting returns how many runs are in the queues of all agents together.
+// Waiting returns how many runs are in the queues of all agents together. A run that waits for
+// several agents counts once for each of them.
 func (q *SlotQueue) Waiting() int { return int(q.waiting.Load()) }

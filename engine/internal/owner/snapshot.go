@@ -60,7 +60,8 @@ var errSmallRows = errors.New("the snapshot is too large for its rows")
 
 // keepSnapshot encodes and stores a snapshot. It returns the size of the snapshot in bytes. It
 // stores nothing, and returns errSmallRows, if the rows since the last snapshot are too small. The
-// parameter `before` is the last snapshot, and the parameter `last` is the data of the last row.
+// parameter `before` describes the last snapshot; keepSnapshot sets its field `size` to the new
+// size. The parameter `last` is the data of the last row.
 func (n *Shared) keepSnapshot(ctx context.Context, role snapshots.Keeper, engine store.EngineID, p *journal.Point, before *shortcut, last []byte) (int64, error) {
 	var data []byte
 	err := guard.Do(func() (err error) { data, err = journal.EncodeSnapshot(n.cfg.Sealer, p); return err })

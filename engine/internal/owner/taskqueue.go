@@ -22,7 +22,8 @@ type task struct {
 	fn   func(context.Context)
 }
 
-// about returns the run that a task belongs to; 0 if it belongs to no single run.
+// about returns the run that a task belongs to. It returns 0 if the task belongs to no single run,
+// or if the task does not say to which run it belongs.
 func (t *task) about() status.RunID {
 	switch {
 	case t.it != nil:

@@ -14,7 +14,9 @@ import (
 // time. The recorded time of a run may be too early. A run without a recorded time may be due, too:
 // then the Supervisor's scan of the store finds the run.
 type Timers struct {
-	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
+	// Poke receives a hint when the earliest time has become earlier, or when the next tick must
+	// come early. A hint may be lost.
+	Poke chan struct{}
 
 	mu    sync.Mutex // protects the fields below
 	items timerHeap
@@ -22,9 +24,11 @@ type Timers struct {
 }
 
 type timer struct {
-	run   status.RunID
-	at    time.Time // time at which the run is woken; never later than the run's due time
-	index int       // index of this timer in the heap
+	run status.RunID
+	// at is the time at which the run is woken. It is later than the run's due time only if the run
+	// stays due after a decision.
+	at    time.Time
+	index int // index of this timer in the heap
 }
 
 func newTimers() *Timers {

@@ -9,9 +9,12 @@ import (
 
 // A turn describes the task that a shard is doing now. Any goroutine may read it.
 type turn struct {
-	began atomic.Int64 // start of the task in unix nanoseconds; 0 = the shard is idle
-	run   atomic.Int64 // run of the task; 0 = the task belongs to no single run
-	most  atomic.Int64 // duration of the slowest task so far, in nanoseconds
+	// began is the start of the task in unix nanoseconds; 0 = the shard is idle, or waits for the
+	// committer.
+	began atomic.Int64
+	// run is the run of the task; 0 = the task belongs to no single run, or the run is not known.
+	run  atomic.Int64
+	most atomic.Int64 // duration of the slowest task so far, in nanoseconds
 }
 
 // start records that a task begins and that the task before it has ended.
@@ -38,8 +41,8 @@ func (t *turn) next(run status.RunID, at int64) {
 	t.began.Store(at)
 }
 
-// takes returns how long the present task has taken so far, and the run of the task. It
-// returns 0 and 0 if the shard is idle.
+// takes returns how long the present task has taken so far, and the run of the task; 0 = not known.
+// It returns 0 and 0 if the shard is idle or waits for the committer.
 func (t *turn) takes() (time.Duration, status.RunID) {
 	at := t.began.Load()
 	if at == 0 {

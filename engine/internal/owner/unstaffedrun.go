@@ -17,9 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Unstaffed is a run that this engine could take over if it had the run's agents. The
-// engine can still decide events that need no agent: verbs, and the event TimePassed. Then the
-// engine releases the run, so that an engine with the agents can claim it.
+// An Unstaffed is a run that this engine could take over if it had the run's agents. The engine can
+// still decide events that need no agent: verbs and answers from the inbox, and the event
+// TimePassed. Then the engine releases the run, so that an engine with the agents can claim it.
 type Unstaffed struct {
 	store.Loaded
 	Story    Story
@@ -162,8 +162,9 @@ func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine in
 }
 
 // CommitUnstaffed starts to commit the row in a.Transition. The outcome is sent to a.Landed. If
-// this engine already works on the run for another reason, the outcome is ErrStale. Other events
-// of the run wait until the store has answered.
+// this engine already works on the run for another reason, the outcome is ErrStale. Other events of
+// the run wait until the store has answered. Then they get call.ErrNotOwner, because this engine
+// does not own the run. If this membership ends first, a.Landed may get nothing.
 func (s *Scheduler) CommitUnstaffed(a *UnstaffedDecision) {
 	sh := s.shard(a.Head.Run)
 	sh.post(func(ctx context.Context) {
