@@ -17,7 +17,7 @@ import (
 // is not used.
 const cacheVersion = 1
 
-// maxCached is the largest size of a description, in bytes.
+// maxCached is the largest size of a file of the cache that can be used, in bytes.
 const maxCached = 4 << 20
 
 // A cache keeps the description of each binary in a file, whose name is the checksum of the
@@ -74,8 +74,8 @@ func (c cache) read(sum string) (cached, error) {
 	return entry, nil
 }
 
-// private returns an error if other users can write to the cache's directory. A description
-// that another user has written cannot be trusted.
+// private returns an error if other users can write to the cache's directory, or if there is no
+// such directory. A description that another user has written cannot be trusted.
 func (c cache) private() error {
 	info, err := os.Stat(c.dir)
 	if err != nil {

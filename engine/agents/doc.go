@@ -11,9 +11,9 @@
 //	                   full   circuit open   not started       → *invoke.Deferred: nothing was sent
 //
 // A call that was sent ends with the agent's reply, or with an error if no answer came. If a
-// process ends, for example by a crash, its calls end with an unknown outcome and
-// sdk.CodeAgentLost (S30). The next call starts a new process, after a pause. The pause grows
-// with each start that fails.
+// process ends, for example by a crash, its calls end with an unknown outcome and sdk.CodeAgentLost
+// (S30). The next call starts a new process. If the process failed to start, or ran for less than
+// Options.Stable, there is a pause first. The pause grows with each such process in a row.
 //
 // Calls share processes if their AgentSpecs have equal keys. Such calls have the same agent
 // block, binary and configuration.

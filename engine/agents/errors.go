@@ -115,8 +115,8 @@ func (e *SecretError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name
 // Unwrap returns the cause.
 func (e *SecretError) Unwrap() error { return e.Err }
 
-// An UnlockedError says that the only files for an agent are in the module's own directory, and
-// that no lock file names them. They were not run.
+// An UnlockedError says that files for an agent are in the module's own directory, that no lock
+// file names them, and that no other file can be used. They were not run.
 type UnlockedError struct {
 	Name string
 	Path string // path of the first file that is not run
