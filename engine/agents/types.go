@@ -206,10 +206,12 @@ type instance struct {
 	number int // number of the instance, from 1; each agent numbers its own instances
 
 	// The fields from here on are protected by agent.mu.
-	state     instanceState
-	life      *life     // the process that gets calls; nil = there is none
-	old       []*life   // replaced processes that have not ended yet, oldest first
-	failures  int       // number of processes in a row that failed to start or ran less than Options.Stable, without SecretErrors
+	state instanceState
+	life  *life   // the process that gets calls; nil = there is none
+	old   []*life // replaced processes that have not ended yet, oldest first
+	// Number of processes in a row that failed to start or ran less than Options.Stable. A start
+	// that failed with a SecretError does not count.
+	failures  int
 	notBefore time.Time // time before which no process is started; zero = a process may start now
 	why       error     // why the instance has no process; nil = it was not started or was idle
 }
