@@ -23,7 +23,7 @@ const (
 // of an action can use the zero Call. But if the action logs, the test must set Logger.
 type Call struct {
 	// IdempotencyKey is the same text for all attempts of a step, with the two exceptions that the
-	// comment of Request.IdempotencyKey names. Pass it to the remote service.
+	// comment of Request.IdempotencyKey names. Pass the key to the remote service.
 	IdempotencyKey string
 	ForwardKey     string       // for an undo: the IdempotencyKey of the call to undo; otherwise ""
 	CompleteBy     time.Time    // time at which the context ends; no answer is sent after that time

@@ -39,9 +39,9 @@
 // # Rules that keep money safe
 //
 // Call.IdempotencyKey is the same for every attempt of a step, on every engine and after every
-// restart. The comment of Request.IdempotencyKey names the two exceptions. Pass it to the remote
-// service, so that a repeated call has one effect. After Call.CompleteBy another attempt of the
-// same step may already be running. So the context ends at that time, and the result of the
+// restart. The comment of Request.IdempotencyKey names the two exceptions. Pass the key to the
+// remote service, so that a repeated call has one effect. After Call.CompleteBy another attempt of
+// the same step may already be running. So the context ends at that time, and the result of the
 // function is not sent any more.
 //
 // Package sdktest checks that an agent keeps these rules. Package plugin runs the agent as a

@@ -20,9 +20,9 @@ const cacheVersion = 1
 // maxCached is the largest size of a file of the cache that can be used, in bytes.
 const maxCached = 4 << 20
 
-// A cache keeps the description of each binary in a file, whose name is the checksum of the
-// binary. So the engine runs each binary only once to get its description. If the cache
-// cannot be used, the engine runs the binary again.
+// A cache keeps the description of each binary in a file. The name of the file is the checksum of
+// the binary with .json. So the engine runs each binary only once to get its description. If the
+// cache cannot be used, the engine runs the binary again.
 type cache struct {
 	dir    string // directory of the cache; "" = there is no cache
 	logger *slog.Logger

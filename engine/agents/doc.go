@@ -22,7 +22,7 @@
 //
 //	observer, discover, cache, recentsecrets, redact   events for observers; search of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker
-//	catalog, lock, calllog                    choice of binaries; lines that agents log
+//	catalog, lock, source, calllog            choice of binaries; lines that agents log
 //	options, types                            a Pool and its parts: agent, instance, life, activeCall
 //	crowd, status                             whether calls and processes may start; the state of a Pool
 //	instance                                  a process: start, watch, end

@@ -90,8 +90,8 @@ func (e *ChecksumError) Hint() string {
 	return "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent"
 }
 
-// A ConfigError says that an agent refuses its configuration, or that the configuration
-// could not be evaluated.
+// A ConfigError says that an agent refuses its configuration, that the call with the configuration
+// failed, or that the checksum of the agent in the definition is not hexadecimal.
 type ConfigError struct {
 	Name string // name of the agent block
 	Err  error

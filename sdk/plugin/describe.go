@@ -32,10 +32,10 @@ type DescribeOptions struct {
 }
 
 // Describe runs the binary with the argument `describe` for at most ten seconds. The environment
-// contains only the variable cookieName. It returns the description that the binary prints. It
-// makes a private copy, checks the checksum of the copy and runs the copy. If it can make no copy,
-// it may run the file itself: see checkedCommand. It does not check the protocol versions: see
-// Description.Compatible. The error is a *StartError if the binary is the cause.
+// contains only the variable cookieName. Describe returns the description that the binary prints.
+// It makes a private copy, checks the checksum of the copy and runs the copy. If it can make no
+// copy, it may run the file itself: see checkedCommand. It does not check the protocol versions:
+// see Description.Compatible. The error is a *StartError if the binary is the cause.
 func Describe(ctx context.Context, o DescribeOptions) (d Description, err error) {
 	path, err := executable(o.Path)
 	if err != nil {
