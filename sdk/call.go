@@ -19,10 +19,12 @@ const (
 	maxMessage = 4 << 10
 )
 
-// A Call holds the data and the methods that an action gets in addition to its input. A
-// unit test of an action can use the zero Call.
+// A Call holds the data and the methods that an action gets in addition to its input. A unit test
+// of an action can use the zero Call. But if the action logs, the test must set Logger.
 type Call struct {
-	IdempotencyKey string       // the same text for all attempts of a step; pass it to the remote service
+	// IdempotencyKey is the same text for all attempts of a step, with the two exceptions that the
+	// comment of Request.IdempotencyKey names. Pass the key to the remote service.
+	IdempotencyKey string
 	ForwardKey     string       // for an undo: the IdempotencyKey of the call to undo; otherwise ""
 	CompleteBy     time.Time    // time at which the context ends; no answer is sent after that time
 	Purpose        Purpose      // why the action is called: do, undo or lookup
@@ -61,11 +63,11 @@ var ErrCallEnded = errors.New("sdk: the call has ended")
 // The parameter n means that piece n and all pieces before it are done. The parameter `blob` is the
 // data with which the next attempt continues after piece n.
 //
-// Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine stores
-// checkpoints in order and before the call's answer, while the work continues. If checkpoints come
-// faster than the engine can store them, the engine stores only the latest one. So after a crash,
-// the next attempt may get an earlier checkpoint than the latest one that was sent. Therefore it
-// must be safe to do the work that follows a checkpoint again.
+// Checkpoint may return before the checkpoint has been sent, and long before it is durable. The
+// engine stores checkpoints in order and before the call's answer, while the work continues. If
+// checkpoints come faster than the engine can store them, the engine stores only the latest one. So
+// after a crash, the next attempt may get an earlier checkpoint than the latest one that was sent.
+// Therefore it must be safe to do the work that follows a checkpoint again.
 //
 // Checkpoint keeps no reference to blob. It returns an error if `blob` is larger than MaxCheckpoint
 // or if the action does not declare Checkpoints. It returns ErrCallEnded if the call is over.

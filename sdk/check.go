@@ -13,10 +13,10 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// CheckObject checks that a JSON object has the given fields. It reports a field that is
-// missing, unknown or of a wrong type, and a value that is not in the enum of its field. The
-// error names up to 12 problems and never shows a value. A host calls CheckObject for each
-// reply before it uses the reply (S35).
+// CheckObject checks that a JSON object has the given fields. It reports a required field that is
+// missing, a name that is unknown, a value of a wrong type, and a value that is not in the enum of
+// its field. For each object, the error names up to 12 problems. It never shows a value. A host
+// calls CheckObject for each result before it uses the result (S35).
 func CheckObject(fields []schema.Field, raw json.RawMessage) error {
 	if fastjson.Holds(fields, raw) {
 		return nil

@@ -18,10 +18,10 @@
 //		Hold time.Duration `agent:"hold,optional" default:"15m"`
 //	}
 //
-// Supported types are structs, maps with string keys, slices, pointers (which may be
-// null), time.Duration, and every type that implements encoding.TextMarshaler and
-// TextUnmarshaler. Fields of type json.Number, json.RawMessage or `any` keep numbers
-// exact.
+// Supported types are strings, booleans, integers, floats, structs, maps with string keys, slices
+// (but not of bytes), pointers (which may be null), time.Duration, and every type that implements
+// encoding.TextMarshaler and TextUnmarshaler. Fields of type json.Number, json.RawMessage or `any`
+// keep numbers exact.
 //
 // # How a call ends
 //
@@ -38,10 +38,11 @@
 //
 // # Rules that keep money safe
 //
-// Call.IdempotencyKey is the same for every attempt of a step, on every engine and after
-// every restart. Pass it to the remote service, so that a repeated call has one effect. After
-// Call.CompleteBy another attempt of the same step may already be running. So the context
-// ends at that time, and the result of the function is not sent any more.
+// Call.IdempotencyKey is the same for every attempt of a step, on every engine and after every
+// restart. The comment of Request.IdempotencyKey names the two exceptions. Pass the key to the
+// remote service, so that a repeated call has one effect. After Call.CompleteBy another attempt of
+// the same step may already be running. So the context ends at that time, and the result of the
+// function is not sent any more.
 //
 // Package sdktest checks that an agent keeps these rules. Package plugin runs the agent as a
 // process. Package sdk needs no other module: it imports only the standard library and packages of

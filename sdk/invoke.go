@@ -29,10 +29,11 @@ type InvokeOptions struct {
 // attempt of the step may already be running.
 //
 // A reply has OutcomeFailed only if nothing was done. There are two cases. In the first case, the
-// request is invalid, so Invoke has not called the action; the code is CodeInvalid. In the second
-// case, the action has returned a *Failure, with which its author guarantees that nothing was done.
-// If the action does not declare the error code of the *Failure, Invoke only logs a warning. But if
-// the code is no valid name, or if only the SDK and the engine may use it, the outcome is unknown.
+// request is invalid or the agent refuses its configuration, so Invoke has not called the action;
+// the code is CodeInvalid. In the second case, the action has returned a *Failure, with which its
+// author guarantees that nothing was done. If the action does not declare the error code of the
+// *Failure, Invoke only logs a warning. But if the code is no valid name, or if only the SDK and
+// the engine may use it, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits for the answer.
@@ -206,7 +207,8 @@ func newCall(req Request, until time.Time, o InvokeOptions) *Call {
 	}
 }
 
-// refusal returns the reply to an invalid call: a definite failure with CodeInvalid.
+// refusal returns the reply to a call for which the action was not called: a definite failure with
+// CodeInvalid.
 func refusal(err error, documents ...json.RawMessage) Reply {
 	return Reply{Outcome: OutcomeFailed, Code: CodeInvalid, Message: Excerpt(err.Error(), maxMessage, documents...), Permanent: true}
 }

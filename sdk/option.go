@@ -99,7 +99,8 @@ func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true
 // usually has an unknown outcome. The engine always interrupts calls of read-only actions.
 func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
 
-// Typical declares how long a call usually takes. Only estimates use it.
+// Typical declares how long a call usually takes. Estimates use it, and `engine` shows it with the
+// schema. It does not limit the call.
 func Typical(d time.Duration) Option {
 	return func(a *action) {
 		if d < 0 {

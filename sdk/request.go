@@ -82,7 +82,7 @@ const (
 // transient code, the engine repeats the call by default.
 const (
 	CodeTimeout     = names.Timeout   // unknown: the agent did not reply before complete-by
-	CodeAgentLost   = names.AgentLost // unknown: the agent process died
+	CodeAgentLost   = names.AgentLost // unknown: the agent process died, or its connection was lost
 	CodeInternal    = names.Internal  // unknown: the action panicked or returned a plain error
 	CodeBadReply    = names.BadReply  // unknown: the reply was too large or did not fit the schema
 	CodeUnavailable = "unavailable"   // transient: the service cannot be used now

@@ -40,8 +40,9 @@ func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 	}
 }
 
-// Start sends a call to a process of its agent and does not wait for the reply. Later the Pool
-// passes the reply or an error to the function in the parameter `done`. See invoke.AsyncInvoker.
+// Start sends a call to a process of its agent and does not wait for the reply. The Pool passes the
+// reply or an error to the function in the parameter `done`, perhaps before Start returns. See
+// invoke.AsyncInvoker.
 func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	f := &activeCall{call: call, done: done}
 	if err := ctx.Err(); err != nil {
@@ -104,8 +105,8 @@ func (p *Pool) watch(ctx context.Context) {
 	})
 }
 
-// start begins the call. If no slot of the agent is free, or the circuit is open, start ends
-// the call with a *Deferred.
+// start begins the call. If no slot of the agent is free, or the breaker does not let the call
+// through, start ends the call with a *Deferred.
 func (f *activeCall) start() {
 	a := f.agent
 	a.mu.Lock()
@@ -180,8 +181,9 @@ func (f *activeCall) await(left time.Duration) {
 	f.send()
 }
 
-// send gives the call to the process f.life, but not if the method `cut` has ended the call
-// already.
+// send gives the call to the process f.life. If the time Call.StartBy has passed, send does not do
+// this, and ends the call with a *Deferred. If the method `cut` has ended the call already, send
+// only removes the call from the counts of the process.
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
@@ -210,7 +212,8 @@ func (f *activeCall) send() {
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// The process gets no ctx: the call ends at complete-by, or by the methods Stop and `cut`.
+	// The process does not get the ctx of the call. If there is no answer, the call ends at
+	// complete-by, or because the method Stop or `cut` cancels it.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
 	// If the numbers differ, the process has already answered, and the call was sent again. Then
@@ -225,8 +228,9 @@ func (f *activeCall) send() {
 	}
 }
 
-// cut ends the call with the error in the parameter `why`: it reports this error to the caller at
-// once, and notifies the agent that the answer is not needed any more. The call still counts as a
+// cut ends the call at once. If a process has the call, cut reports the error in the parameter
+// `why` to the caller, and notifies the agent that the answer is not needed any more. If no process
+// has the call, cut reports a *Deferred with this reason. A call that was sent still counts as a
 // call of the process until the answer arrives or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
@@ -263,8 +267,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// In these cases the process has ended, and begins no other call. So its log lines may belong
-	// to this call, however late they arrive.
+	// In these cases the process has usually ended, and begins no other call. So its log lines may
+	// belong to this call, however late they arrive.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
@@ -276,7 +280,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 		}
 		err = notSent(err)
 	case errors.Is(err, context.Canceled):
-		// The engine had asked the agent to stop. The process ended without an answer to the call.
+		// The engine had asked the agent to stop. The process or its session ended without an
+		// answer to the call.
 		reply, err = sdk.Reply{
 			Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
 			Message: fmt.Sprintf("agent %s ended after the engine had asked it to stop", a.spec.Name),

@@ -47,15 +47,15 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how many processes the method `check` starts if each process ends before it is
-// ready. After the last process has ended, check returns an error.
+// startTries is how many times the method `check` starts the missing processes of an agent, if each
+// process ends before it is ready. After the last try, check returns an error.
 const startTries = 5
 
-// check returns an error if the agent cannot be called. If no process is ready, check starts one,
-// even during the pause after a failed start. If only the limit of processes prevents the start,
-// check returns nil. A process may end during its start for a reason outside of the agent: a person
-// killed it, or the machine had no memory left. Then check starts another process at once, up to
-// startTries.
+// check returns an error if the agent cannot be called. It starts the missing processes, even
+// during the pause after a failed start, and waits until one process is ready. If only the limit of
+// processes prevents the start, check returns nil. A process may end during its start for a reason
+// outside of the agent: a person killed it, or the machine had no memory left. Then check tries
+// again at once, up to startTries times in all.
 func (a *agent) check(ctx context.Context) error {
 	for try := 1; ; try++ {
 		l, err := a.acquire(ctx, true)
@@ -86,9 +86,10 @@ func diedAtStart(err error) bool {
 
 // readyLocked starts the processes of the agent that are missing, and does not wait until they are
 // ready. It returns the process with the fewest calls among the processes that are ready now, and
-// counts one more call for that process. It returns nil if no process is ready, and errClosed if
-// the pool is closed. If the parameter `atOnce` is true, readyLocked starts processes even during
-// the pause after a failed start.
+// counts one more call for that process. It returns nil if no process is ready. If a process is
+// missing and cannot start because the pool is closed, readyLocked returns errClosed. If the
+// parameter `atOnce` is true, readyLocked starts processes even during the pause after a failed
+// start.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {

@@ -17,12 +17,12 @@ import (
 // is not used.
 const cacheVersion = 1
 
-// maxCached is the largest size of a description, in bytes.
+// maxCached is the largest size of a file of the cache that can be used, in bytes.
 const maxCached = 4 << 20
 
-// A cache keeps the description of each binary in a file, whose name is the checksum of the
-// binary. So the engine runs each binary only once to get its description. If the cache
-// cannot be used, the engine runs the binary again.
+// A cache keeps the description of each binary in a file. The name of the file is the checksum of
+// the binary with .json. So the engine runs each binary only once to get its description. If the
+// cache cannot be used, the engine runs the binary again.
 type cache struct {
 	dir    string // directory of the cache; "" = there is no cache
 	logger *slog.Logger
@@ -74,8 +74,8 @@ func (c cache) read(sum string) (cached, error) {
 	return entry, nil
 }
 
-// private returns an error if other users can write to the cache's directory. A description
-// that another user has written cannot be trusted.
+// private returns an error if other users can write to the cache's directory, or if there is no
+// such directory. A description that another user has written cannot be trusted.
 func (c cache) private() error {
 	info, err := os.Stat(c.dir)
 	if err != nil {

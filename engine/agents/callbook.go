@@ -63,8 +63,9 @@ type callBook struct {
 	recent recentSecrets          // secrets of calls that ended in the last minute
 }
 
-// page returns the index in callBook.pages for a call with this tag. It hashes only the last 6
-// bytes of the run's id and of the step's name, because most ids and names differ in these bytes.
+// page returns the index in callBook.pages for a call with this tag. It hashes the number of the
+// attempt, and the last 6 bytes of the run's id and of the step's name. Most ids and names differ
+// in these bytes.
 func (t *callTag) page() int {
 	h := uint(t.attempt)
 	for _, name := range [...]string{t.run, t.step} {
@@ -108,7 +109,8 @@ func (b *callBook) end(f *bookedCall, last time.Time) {
 }
 
 // stray returns a function for lines about a call that the callBook does not know. The function
-// removes the secrets of all calls in progress, and of calls that ended in the last minute.
+// removes the secrets of all calls in progress, and of calls that ended in the last minute. If some
+// of these secrets may not be known any more, the function replaces the whole line with notShown.
 func (b *callBook) stray() func(string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +151,8 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 // at most maxPrinted runs. If the line may belong to several calls of one run, the returned call of
 // this run names no step. The result `scrub` is a function that removes three kinds of secrets from
 // the line: the given secrets, those of all calls to which the line may belong, and those of calls
-// that ended in the last minute.
+// that ended in the last minute. If some of these secrets may not be known any more, `scrub`
+// replaces the whole line with notShown.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {

@@ -106,8 +106,8 @@ func (h *tagged) WithGroup(name string) slog.Handler {
 	return &out
 }
 
-// number returns the number in an attribute, or 0 if the attribute is not a number. A number
-// from JSON is a float.
+// number returns the number in an attribute, or 0 if the attribute is neither an int64 nor a
+// float64. A number from JSON is a float.
 func number(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindInt64:
@@ -119,7 +119,8 @@ func number(v slog.Value) int {
 }
 
 // lineOf returns a log line as one text: the message and the attributes. It leaves out the
-// attributes that name the call: run, step and attempt.
+// attributes that name the call: run, step and attempt. When the text has engine.MaxLogMessage
+// bytes or more, lineOf adds no further attribute.
 func lineOf(rec slog.Record) string {
 	var b strings.Builder
 	b.WriteString(rec.Message)

@@ -58,20 +58,21 @@ type Catalog struct {
 }
 
 // description holds the checksum of one file, and the description that the file prints. To get the
-// description, the engine must run the file. To get the checksum, it only reads the file.
+// checksum, the engine only reads the file. To get the description, it must run the file, unless
+// the description is in the cache.
 type description struct {
 	hashOnce sync.Once
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	// asking is not nil while the engine executes this file to get its description. The field is
-	// protected by Catalog.mu.
+	// asking gets the description of the file, or has got it; nil = the description was not asked
+	// for, or all callers left before there was an answer. The field is protected by Catalog.mu.
 	asking *asking
 }
 
-// An asking runs a file once, to get its description. All callers that need the description
-// share one asking. If all callers leave before there is an answer, the asking is cancelled,
-// and a later caller makes a new one.
+// An asking gets the description of a file from the cache, or runs the file once for it. All
+// callers that need the description share one asking. If all callers leave before there is an
+// answer, the asking is cancelled, and a later caller makes a new one.
 type asking struct {
 	waiting int // number of callers that wait; protected by Catalog.mu
 	cancel  context.CancelFunc
@@ -130,7 +131,7 @@ func (c *Catalog) all() ([]Found, error) {
 // looks like "~> 1.2"; "" = any version. An override (a binary from dev_overrides) meets every
 // constraint. If the lock file does not name a file in the module's own directory, Find ignores
 // this file and does not run it, not even for its description. The error is a *NotFoundError,
-// *VersionError, *UnlockedError, or a *plugin.StartError about the binary.
+// *VersionError, *UnlockedError, or an error about the constraint, or the error of Describe.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
@@ -186,7 +187,8 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 // version or the checksum is "", it is not compared. An override is accepted with any version and
 // checksum. Except for an override, Exact runs no file whose checksum does not match. If no
 // checksum matches, but a file may be another build of this version, Exact returns a
-// *ChecksumError.
+// *ChecksumError. If the checksum is "", Exact ignores a file in the module's own directory that
+// the lock file does not name.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
@@ -266,7 +268,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 }
 
 // List returns one Listed for each agent, sorted by agent name. Each Listed contains the binary
-// that Find returns without a constraint, and the other binaries of the agent.
+// that Find returns without a constraint, and the other binaries of the agent. If Find returns an
+// error, the Listed contains this error and the agent's first binary in the search order.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -313,8 +316,8 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	}
 }
 
-// ask returns the asking that runs the file f for its description. If there is no such asking, ask
-// starts one. The caller must call the method `leave` later.
+// ask returns the asking that gets, or has got, the description of the file f. If there is no such
+// asking, ask starts one. The caller must call the method `leave` later.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -488,7 +491,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 }
 
 // fits reports whether the version `text` meets the constraint `want`. If `want` is nil, every
-// version meets it. A pre-release meets only a constraint that names a pre-release.
+// semantic version meets it. A text that is not a semantic version meets no constraint. A
+// pre-release meets a constraint only if the constraint names a pre-release or has the operator !=.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {
@@ -509,8 +513,8 @@ func newer(a, b string) bool {
 	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
-// meets reports whether a version meets a constraint such as "~> 1.2". Every version meets the
-// constraint "".
+// meets reports whether a version meets a constraint such as "~> 1.2". Every semantic version meets
+// the constraint "".
 func meets(constraint, ver string) (bool, error) {
 	cs, err := parseConstraint("", constraint)
 	if err != nil {
@@ -537,8 +541,8 @@ func (c *Catalog) trusts(f Found) bool {
 	return err == nil && strings.EqualFold(sum, locked.Hashes[Platform()])
 }
 
-// Displaced returns the installed binaries that are not used because b comes from the module's
-// own directory. If b comes from another directory, Displaced returns nil.
+// Displaced returns the agent's binaries outside of the module's own directory, if b comes from
+// this directory: they are not used. If b comes from another directory, Displaced returns nil.
 func (c *Catalog) Displaced(b Binary) []Found {
 	if b.Source != SourceProject {
 		return nil

@@ -7,20 +7,22 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// A crowdedError says that an agent has no process because the engine already runs the largest
-// allowed number of processes. The error says nothing about the agent itself.
+// A crowdedError says that an instance has no process because the method crowd.enter has refused
+// it: the engine runs too many processes already. The field `most` is the largest allowed number of
+// processes. The error says nothing about the agent itself.
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
 	return fmt.Sprintf("the engine runs %d agent processes already, and this is its limit", e.most)
 }
 
-// crowdedPause is how long an instance waits before it tries again to start its process, if it
-// could not start the process because the largest allowed number of processes was running.
+// crowdedPause is how long an instance waits before it tries again to start its process, if the
+// method crowd.enter has refused the process.
 const crowdedPause = time.Second
 
 // wantProcess starts the method `endIdle` in the background if an agent waits until it may start a
-// process. wantProcess may be called while an agent's lock is held.
+// process. If endIdle is running already, or the pool is closed, wantProcess does nothing.
+// wantProcess may be called while an agent's lock is held.
 func (p *Pool) wantProcess() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.endIdle) {
 		p.crowd.making.Store(false)
@@ -29,7 +31,8 @@ func (p *Pool) wantProcess() {
 
 // endIdle ends the processes of one agent that has no call and no reserved slot, so that other
 // agents may start processes. If there are several such agents, it chooses the one that has had no
-// call for the longest time. If there is none, it does nothing.
+// call for the longest time. If there is none, it does nothing. A process that still works on a
+// cut-off call does not end.
 func (p *Pool) endIdle() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
@@ -57,8 +60,8 @@ func (p *Pool) endIdle() {
 	}
 }
 
-// processEnded is called when a process has ended. Then the instances that could not start a
-// process, because too many were running, may try again.
+// processEnded is called when a process has ended, or when its start has failed. Then the agents in
+// the list crowd.waiting may try again to start their processes.
 func (p *Pool) processEnded() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()

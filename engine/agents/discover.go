@@ -99,9 +99,10 @@ func (o SearchOptions) searchDirs() []searchDir {
 }
 
 // Discover lists all agent binaries in order of precedence. It runs none of them. Within each
-// directory the newest version comes first. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must
-// exist; other directories need not exist. If a directory cannot be read, Discover returns an error
-// together with the binaries of the other directories.
+// directory, the binaries without a version in their path come first. Then the newest version of
+// each agent comes first. A directory of --plugin-dir or ENGINE_PLUGIN_DIR must exist; other
+// directories need not exist. If a directory cannot be read, Discover returns an error together
+// with the binaries of the other directories.
 func Discover(o SearchOptions) ([]Found, error) {
 	var found []Found
 	var errs []error

@@ -11,9 +11,9 @@
 //	                   full   circuit open   not started       → *invoke.Deferred: nothing was sent
 //
 // A call that was sent ends with the agent's reply, or with an error if no answer came. If a
-// process ends, for example by a crash, its calls end with an unknown outcome and
-// sdk.CodeAgentLost (S30). The next call starts a new process, after a pause. The pause grows
-// with each start that fails.
+// process ends, for example by a crash, its calls end with an unknown outcome and sdk.CodeAgentLost
+// (S30). The next call starts a new process. If the process failed to start, or ran for less than
+// Options.Stable, there is a pause first. The pause grows with each such process in a row.
 //
 // Calls share processes if their AgentSpecs have equal keys. Such calls have the same agent
 // block, binary and configuration.
@@ -22,7 +22,7 @@
 //
 //	observer, discover, cache, recentsecrets, redact   events for observers; search of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker
-//	catalog, lock, calllog                    choice of binaries; lines that agents log
+//	catalog, lock, source, calllog            choice of binaries; lines that agents log
 //	options, types                            a Pool and its parts: agent, instance, life, activeCall
 //	crowd, status                             whether calls and processes may start; the state of a Pool
 //	instance                                  a process: start, watch, end

@@ -90,8 +90,8 @@ func (e *ChecksumError) Hint() string {
 	return "if the change is meant, run `engine init --upgrade` to record it; otherwise reinstall the agent"
 }
 
-// A ConfigError says that an agent refuses its configuration, or that the configuration
-// could not be evaluated.
+// A ConfigError says that an agent refuses its configuration, that the call with the configuration
+// failed, or that the checksum of the agent in the definition is not hexadecimal.
 type ConfigError struct {
 	Name string // name of the agent block
 	Err  error
@@ -115,8 +115,8 @@ func (e *SecretError) Error() string { return fmt.Sprintf("agent %q: %v", e.Name
 // Unwrap returns the cause.
 func (e *SecretError) Unwrap() error { return e.Err }
 
-// An UnlockedError says that the only files for an agent are in the module's own directory, and
-// that no lock file names them. They were not run.
+// An UnlockedError says that files for an agent are in the module's own directory, that no lock
+// file names them, and that no other file can be used. They were not run.
 type UnlockedError struct {
 	Name string
 	Path string // path of the first file that is not run

@@ -14,8 +14,8 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// startLocked starts a process in the background. The process belongs to the pool, not to
-// the call that first needed it. startLocked returns false if the pool is closed.
+// startLocked starts a process in the background. The process belongs to the pool, not to the call
+// that first needed it. startLocked returns false if it starts none because the pool is closed.
 //
 // If too many processes run (crowd.enter), startLocked starts none and returns true. Then it sets
 // the field `notBefore`, the time before which the instance does not try again.
@@ -76,12 +76,13 @@ func (i *instance) live(ctx context.Context) {
 	p.opts.Observer.ProcessEnded(info, err)
 }
 
-// ended handles the end of the process l, or a failed start if l is nil. It sets the time at
-// which the instance may start its next process. The parameter `why` is the reason of the end.
+// ended handles the end of the process l, or a failed start if l is nil. It sets the time at which
+// the instance may start its next process, unless l got no calls any more before its end. The
+// parameter `why` is the reason of the end.
 func (i *instance) ended(l *life, why error) {
 	a := i.agent
 	a.mu.Lock()
-	if l != nil && i.life != l { // another process has replaced l already
+	if l != nil && i.life != l { // l was drained or retired before
 		i.old = slices.DeleteFunc(i.old, func(o *life) bool { return o == l })
 		a.mu.Unlock()
 		i.logger().Debug("drained agent process has ended", "error", why)

@@ -86,11 +86,12 @@ func (c *Catalog) overridden(name string) bool {
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
 // file. It keeps the version of an agent in the old lock file if this version still meets the
-// constraint, the source of the agent has not changed, and the parameter `upgrade` is false. For a
-// version that it keeps, a binary with the old checksum must be installed or in the source. In all
-// other cases, Lock takes the binary that Find would choose, or for an agent with a source, the
-// newest binary in the source that meets the constraint. Unlike Find, it also takes a binary that
-// no lock file names.
+// constraint, the agent has no source or still has the old source, and the parameter `upgrade` is
+// false. For a version that it keeps, a binary with the old checksum must be installed or in the
+// source. If the old lock file has no checksum for this platform, any binary of this version fits.
+// In all other cases, Lock takes the binary that Find would choose, or for an agent with a source,
+// the newest binary in the source that meets the constraint. Unlike Find, it also takes a binary
+// that no lock file names.
 //
 // Lock keeps the hashes for other platforms, unless the version or the hash for this platform has
 // changed. For an agent with an override, it keeps the old entry. It drops the entries of agents
@@ -191,8 +192,9 @@ func sourceLocked(use Use, of *lock.Lock) error {
 }
 
 // fromSource returns the binary of an agent whose block names a source. If the parameter `keep` is
-// true, fromSource returns the binary that the old lock entry `before` names. It looks first among
-// the installed files, and then in the source. If `keep` is false, it returns the newest file in
+// true, fromSource returns the binary that the old lock entry `before` names. If the entry has a
+// checksum for this platform, fromSource looks first among the installed files, and then in the
+// source. Otherwise it looks only in the source. If `keep` is false, it returns the newest file in
 // the source that meets the constraint.
 func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
 	sum := before.Hashes[Platform()]

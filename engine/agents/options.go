@@ -26,10 +26,11 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 	Observer  Observer     // nil = there is no observer
 	Logger    *slog.Logger // receives the logs of agents, and messages about agents; nil = nothing is logged
-	// LogSink receives every line that an agent logs or prints while it works on a call. The
-	// lines are of any level and contain no sensitive values. If a line may belong to several
-	// runs, LogSink is called once for each run. It is called from several goroutines and must
-	// not block. engine.LogKeeper.Keep can be used as LogSink. nil = there is no sink.
+	// LogSink receives every line that an agent logs or prints while it works on a call of a run.
+	// The lines are of any level and contain no sensitive values. If a printed line may belong to
+	// several runs, LogSink is called once for each of at most 32 runs. It is called from several
+	// goroutines and must not block. engine.LogKeeper.Keep can be used as LogSink. nil = there is
+	// no sink.
 	LogSink func(store.LogLine)
 
 	// MaxProcesses is the largest number of processes of all agents together. If it is
@@ -131,7 +132,7 @@ func (o Options) protocol() int {
 
 // backoff returns the pause before the next start of a process. n is the number of processes in a
 // row that failed to start or ran for less than o.Stable, from 1. The pause doubles with each of
-// them.
+// them, up to o.MaxBackoff.
 func (o Options) backoff(n int) time.Duration {
 	d := o.MinBackoff
 	for ; n > 1 && d < o.MaxBackoff; n-- {

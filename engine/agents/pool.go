@@ -22,10 +22,11 @@ func NewPool(o Options) *Pool {
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
 }
 
-// Check starts a process of the agent if none is ready. So the caller finds the reasons that
-// prevent calls before the run starts. If only the limit of processes prevents the start, Check
-// returns nil. The error is a *NotFoundError, *VersionError, *ChecksumError, *SecretError,
-// *ConfigError or *plugin.StartError, or the error of ctx.
+// Check starts the missing processes of the agent, and waits until one process is ready. So the
+// caller finds the reasons that prevent calls before the run starts. If only the limit of processes
+// prevents the start, Check returns nil. The error is usually a *NotFoundError, *VersionError,
+// *ChecksumError, *UnlockedError, *SecretError, *ConfigError or *plugin.StartError, or the error of
+// ctx. If the Pool is closed, the error is errClosed.
 func (p *Pool) Check(ctx context.Context, spec invoke.AgentSpec) error {
 	a, err := p.agent(spec)
 	if err != nil {
@@ -68,7 +69,8 @@ func (p *Pool) OnFree(fn func(key string)) {
 	p.onFree = append(p.onFree, fn)
 }
 
-// Status returns a description of each agent that was called or checked, sorted by name.
+// Status returns a description of each agent that was passed to Invoke, Start, Check, Slot or
+// Reserve, sorted by name.
 func (p *Pool) Status() []AgentStatus {
 	known := p.known()
 	slices.SortFunc(known, func(x, y *agent) int {

@@ -42,8 +42,9 @@ type crowd struct {
 }
 
 // enter counts a new process. It returns false if the process must not start. If `further` is true,
-// the agent has a process already. Then the new process may start only while fewer than half of the
-// allowed processes run. So agents with many processes leave space for agents that have no process.
+// the agent has a process already. Then the new process may start only while fewer processes run
+// than crowd.most / 2, rounded down. If this is 0, the limit is 1. So agents with many processes
+// leave space for agents that have no process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +55,9 @@ func (c *crowd) enter(further bool) bool {
 	return true
 }
 
-// leave is called when a process has ended, so that another process may start. It returns the
-// agents that wait until they may start a process, and empties the list of these agents.
+// leave is called when a process has ended or could not be started, so that another process may
+// start. It returns the agents that wait until they may start a process, and empties the list of
+// these agents.
 func (c *crowd) leave() []*agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,9 +95,10 @@ func (p *Pool) run(fn func()) bool {
 	return true
 }
 
-// Close ends every process, and returns when all processes have ended. It asks each process to
-// end, and kills a process that takes longer than Options.CloseGrace. Calls in flight end with
-// an unknown outcome. Later calls are deferred. Close may be called several times.
+// Close ends every process, and returns when all processes have ended. It asks each process to end,
+// and kills a process that takes longer than Options.CloseGrace. The agents cancel the calls in
+// flight. A call that was sent and gets no answer has an unknown outcome. Later calls are deferred.
+// Close may be called several times.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if !p.closed {
@@ -110,7 +113,7 @@ func (p *Pool) Close() {
 	p.work.Wait()
 }
 
-// known returns all agents that were called or checked.
+// known returns all agents that were passed to Invoke, Start, Check, Slot or Reserve.
 func (p *Pool) known() []*agent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +141,8 @@ type agent struct {
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
 	instances []*instance
 	watched   *activeCall // first in a list of calls that are cut off when their ctx ends; nil = empty list
-	// changed is closed and replaced when an instance gets or loses its process, or when an
-	// instance may try to start a process.
+	// changed is closed and replaced in three cases: an instance gets or loses its process; a start
+	// fails; a process has ended, and instances for which there was no space before may try again.
 	changed chan struct{}
 }
 
@@ -203,10 +206,12 @@ type instance struct {
 	number int // number of the instance, from 1; each agent numbers its own instances
 
 	// The fields from here on are protected by agent.mu.
-	state     instanceState
-	life      *life     // the process that gets calls; nil = there is none
-	old       []*life   // replaced processes that have not ended yet, oldest first
-	failures  int       // number of processes in a row that failed to start or ran less than Options.Stable
+	state instanceState
+	life  *life   // the process that gets calls; nil = there is none
+	old   []*life // replaced processes that have not ended yet, oldest first
+	// Number of processes in a row that failed to start or ran less than Options.Stable. A start
+	// that failed with a SecretError does not count.
+	failures  int
 	notBefore time.Time // time before which no process is started; zero = a process may start now
 	why       error     // why the instance has no process; nil = it was not started or was idle
 }
@@ -276,10 +281,10 @@ func (l *life) leaveLocked(now time.Time) {
 	l.emptyLocked()
 }
 
-// An activeCall is one call on its way through the concurrency limit, the breaker and a process.
-// It begins when the engine starts the call. It ends when the pool does not wait for the
-// agent's answer any more. Pool.Close waits for the end of every activeCall. A separate
-// goroutine runs for the call only while the call waits for a process.
+// An activeCall is one call on its way through the concurrency limit, the breaker and a process. It
+// begins when the engine starts the call. It ends when the pool does not wait for the agent's
+// answer any more. Pool.Close waits for the end of every activeCall. A separate goroutine runs for
+// the call only while the call waits for a process, or is given to another process.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call

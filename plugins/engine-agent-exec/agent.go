@@ -110,8 +110,9 @@ func (in *runIn) check() (rules, error) {
 	return r, nil
 }
 
-// run starts the program and waits for its end. The exit code decides whether the outcome is a
-// result, a definite failure or unknown.
+// run starts the program and waits for its end. Usually the exit code decides whether the outcome
+// is a result, a definite failure or unknown. The outcome is also unknown if ctx has ended, if a
+// signal ended the program, or if the input `parse` needs JSON and the output is not JSON.
 func run(ctx context.Context, c *sdk.Call, in runIn) (runOut, error) {
 	r, err := in.check()
 	if err != nil {

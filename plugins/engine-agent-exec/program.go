@@ -69,8 +69,8 @@ func searchPath(env map[string]string) string {
 
 // find returns the absolute path of the program. A name that contains a separator is a path; a
 // relative path is relative to cwd. For any other name, find looks in the directories of the search
-// path, but never in the working directory. If no directory contains the program, find returns an
-// error.
+// path. It skips relative directories, so that it never looks in the working directory by accident.
+// If no directory contains the program, find returns an error.
 func find(name, cwd, search string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) && cwd != "" {

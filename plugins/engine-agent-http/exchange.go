@@ -148,9 +148,9 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// redirect returns the URL to which a response redirects. It returns nil if the response is not
-// a redirect, or if the URL has another origin. The agent does not follow redirects to other
-// origins, because its headers may hold credentials.
+// redirect returns the URL to which a response redirects. It returns nil if the response is not a
+// redirect, if it has no valid header Location, or if the URL has another origin. The agent does
+// not follow redirects to other origins, because its headers may hold credentials.
 func redirect(from *url.URL, resp *http.Response) *url.URL {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,

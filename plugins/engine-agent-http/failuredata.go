@@ -17,7 +17,8 @@ import (
 // large for error.data, failureData returns its beginning as text, with a note that says so.
 //
 // The parameter `whole` is false if `body` is only the beginning of the response. The result is nil
-// if there is no body, if `how` is "none", or if the body is not text in UTF-8.
+// if there is no body, if `how` is "none", if the body is not text in UTF-8, or if the body has a
+// zero byte.
 func failureData(c *sdk.Call, how, contentType string, body []byte, whole bool) any {
 	if !whole {
 		body = withoutPart(body)

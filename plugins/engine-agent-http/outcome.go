@@ -69,7 +69,8 @@ func invalid(format string, args ...any) error {
 // transportError returns the error for a request without a complete response. If the parameter
 // `connected` is false, there was no connection, so nothing was sent, and the error is a definite
 // failure. If `connected` is true, the service may have changed something, so the error is
-// doubtful.
+// doubtful. In two cases the error is a definite failure even if `connected` is true: net/http
+// cannot make the request, or the egress refuses the address after a redirect.
 func transportError(ctx context.Context, method string, u *url.URL, err error, connected bool) error {
 	var build *buildError
 	if errors.As(err, &build) {

@@ -185,7 +185,8 @@ func (l *ledger) catchUpLocked(f *os.File) error {
 	}
 }
 
-// countLocked adds an entry to the account of the entry's key.
+// countLocked adds an entry to the account of the entry's key. If the entry is an undo that was
+// applied, countLocked also closes the account of the key that was undone.
 func (l *ledger) countLocked(e entry) {
 	acc := l.accountLocked(e.Key)
 	switch e.Kind {

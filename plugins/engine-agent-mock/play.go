@@ -14,9 +14,9 @@ import (
 // crashCode is the exit status with which the process ends if an input asks it to crash.
 const crashCode = 86
 
-// play does what the script s says. It applies the effect e, unless the script asks for a
-// definite failure, or for a crash before the effect. It returns the value of the effect, or
-// the error with which the call ends.
+// play does what the script s says. It applies the effect e, unless the script asks for a definite
+// failure, or the call ends before the effect: by a crash, by a hang, or because ctx ends. It
+// returns the value of the effect, or the error with which the call ends.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
 	gate, err := m.gate(s.Hold)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A dedupe reads and writes the dedupe table. The table holds the idempotency key and the
-// result of each call of the action `exec`.
+// A dedupe reads and writes the dedupe table. The table holds the idempotency key and the result of
+// each call of the action `exec` that was committed.
 type dedupe struct {
 	db    *database
 	table string // name of the table, quoted for SQL
@@ -24,8 +24,9 @@ type dedupe struct {
 
 // exec executes statements once for each idempotency key. The transaction of the statements also
 // inserts a row with the key into the dedupe table. So a second call with the same key waits until
-// the transaction of the first call ends. Then it finds the result of the first call in the row.
-// The parameter `codes` maps SQLSTATEs to error codes of the workflow.
+// the transaction of the first call ends. If that transaction was committed, the second call finds
+// the result of the first call in the row. Otherwise the second call executes the statements. The
+// parameter `codes` maps SQLSTATEs to error codes of the workflow.
 func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")

@@ -16,8 +16,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// maxBytes is the largest size of all rows that a statement returns, in bytes. The limit makes
-// sure that the rows fit into a reply.
+// maxBytes is the largest size of all rows that a statement returns, in bytes. With this limit, the
+// rows usually fit into a reply. They may be larger in the reply, because JSON escapes some
+// characters.
 const maxBytes = 512 << 10
 
 // rowsOut is the output of all actions.

@@ -65,8 +65,9 @@ func returnsRows(text string) bool {
 	return returns.MatchString(text)
 }
 
-// checkSQL returns an error for a statement that would begin or end a transaction, such as
-// COMMIT. It also returns an error for COPY, for an empty text, and for a text with a zero byte.
+// checkSQL returns an error for a statement that would begin or end a transaction or a savepoint,
+// such as COMMIT. It also returns an error for PREPARE, for COPY, for an empty text, and for a text
+// with a zero byte.
 func checkSQL(text string) error {
 	switch word := firstWord(text); word {
 	case "":
@@ -83,8 +84,9 @@ func checkSQL(text string) error {
 }
 
 // firstWord returns the first word of a statement in lower case, and ignores comments before the
-// word. It returns "select" if the text begins with an opening bracket, and "" if the text is
-// empty.
+// word. It also ignores semicolons before the word. It returns "select" if the text begins with an
+// opening bracket, and "" if the text is empty. If the text begins with another character that is
+// no letter and no "_", firstWord returns the first byte of the text.
 func firstWord(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;")

@@ -55,11 +55,12 @@ func Pace(ctx context.Context, growth int) {
 }
 
 // Hold makes the collector run as often as needed to keep the memory of the process below the
-// parameter `limit`, in bytes. If the live objects need more memory than that, Hold raises the
-// limit to 1.25 times their size, plus half of the parameter `limit`. With Pace alone, the memory
-// of a process could be twice the size of its live objects, and even more on a busy machine. Hold
-// returns when ctx ends, and restores the former limit. If the environment or the program has
-// already set a memory limit, Hold does nothing.
+// parameter `limit`, in bytes. After each collection, Hold computes 1.25 times the size of the live
+// objects, plus half of the parameter `limit`. While this sum is larger than the parameter `limit`,
+// Hold uses the sum as the limit. With Pace alone, the memory of a process could be twice the size
+// of its live objects, and even more on a busy machine. Hold returns when ctx ends, and restores
+// the former limit. If the environment or the program has already set a memory limit, Hold does
+// nothing.
 func Hold(ctx context.Context, limit int64) {
 	before := debug.SetMemoryLimit(-1) // a negative argument only reads the limit
 	if before != math.MaxInt64 {
@@ -76,8 +77,9 @@ func Hold(ctx context.Context, limit int64) {
 	})
 }
 
-// afterEach calls the function `do` after each garbage collection, until ctx ends. The
-// argument of `do` is the size of the live objects, in bytes.
+// afterEach calls the function `do` after each garbage collection, until ctx ends. If a collection
+// ends while `do` runs or is about to run, afterEach may call `do` once for several collections.
+// The argument of `do` is the size of the live objects, in bytes.
 func afterEach(ctx context.Context, do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ended := make(chan struct{}, 1)

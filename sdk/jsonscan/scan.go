@@ -1,4 +1,4 @@
-// Package jsonscan reads JSON directly from its bytes, without building a tree.
+// Package jsonscan reads JSON directly from its bytes. Only the method Tree builds a tree.
 //
 // In: a document. Out: the strings, numbers, lists and objects in the document. The package
 // is for code that reads common documents fast and has another, slower parser for all others.
@@ -53,8 +53,8 @@ func (s *Scanner) End() bool {
 }
 
 // Text reads a string and returns its bytes with the quotes. The result `plain` is true if the
-// string has only ASCII characters and no escapes. If `plain` is true, the bytes between the
-// quotes are the value of the string.
+// string has only ASCII characters below 0x7f and no escapes. If `plain` is true, the bytes between
+// the quotes are the value of the string.
 func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	if s.Peek() != '"' {
 		return nil, false, false
@@ -157,8 +157,8 @@ func (s *Scanner) Word(w string) bool {
 }
 
 // List reads a list. Before every element it calls the function `each`, which must read the
-// element. List returns false if the bytes are not a list, or if a call of `each` returns
-// false.
+// element. List returns false if the bytes are not a list, if a call of `each` returns false, or if
+// the nesting is deeper than MaxDepth.
 func (s *Scanner) List(each func() bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('[') {
 		return false
@@ -178,9 +178,10 @@ func (s *Scanner) List(each func() bool) bool {
 	return s.Take(']')
 }
 
-// Object reads an object. After every key it calls the function `each`, which must read the
-// value. Object returns false if the bytes are not an object, or if a call of `each` returns
-// false. It also returns false if a key has an escape or a character outside of ASCII.
+// Object reads an object. After every key it calls the function `each`, which must read the value.
+// Object returns false if the bytes are not an object, or if a call of `each` returns false. It
+// also returns false if a key is not plain, as the method Text says, or if the nesting is deeper
+// than MaxDepth.
 func (s *Scanner) Object(each func(key []byte) bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('{') {
 		return false
@@ -201,7 +202,8 @@ func (s *Scanner) Object(each func(key []byte) bool) bool {
 	return s.Take('}')
 }
 
-// Skip reads one value of any kind, and returns false if the bytes are not JSON.
+// Skip reads one value of any kind. It returns false if the bytes are not JSON, or if the value is
+// unusual.
 func (s *Scanner) Skip() bool {
 	switch s.Peek() {
 	case '"':

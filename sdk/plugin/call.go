@@ -18,7 +18,8 @@ type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
 	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
-	// reply. It returns how long to wait for a late reply; 0 = do not wait.
+	// reply. It is not called if the call was never sent. It returns how long to wait for a late
+	// reply; 0 = do not wait.
 	OnExpired func() time.Duration
 	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows. The
 	// reply was checked against the schema. A late reply is evidence that the agent answers after

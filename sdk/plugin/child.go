@@ -157,7 +157,7 @@ func (c *child) firstLine() string {
 	return c.out.text()
 }
 
-// Wait waits until the process has ended and its output has been read. It returns nil for
+// Wait waits until the process has ended and its standard error has been read. It returns nil for
 // exit status 0.
 func (c *child) Wait(context.Context) error {
 	<-c.exited

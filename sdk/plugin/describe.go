@@ -31,11 +31,11 @@ type DescribeOptions struct {
 	TempDir  string // directory in which to create the private directory; "" = os.TempDir
 }
 
-// Describe runs the binary with the argument `describe`, in an empty environment, for at most
-// ten seconds. It returns the description that the binary prints. Like Open, it makes a
-// private copy, checks the checksum of the copy and runs the copy. It does not check the
-// protocol versions: see Description.Compatible. The error is a *StartError if the binary is
-// the cause.
+// Describe runs the binary with the argument `describe` for at most ten seconds. The environment
+// contains only the variable cookieName. Describe returns the description that the binary prints.
+// It makes a private copy, checks the checksum of the copy and runs the copy. If it can make no
+// copy, it may run the file itself: see checkedCommand. It does not check the protocol versions:
+// see Description.Compatible. The error is a *StartError if the binary is the cause.
 func Describe(ctx context.Context, o DescribeOptions) (d Description, err error) {
 	path, err := executable(o.Path)
 	if err != nil {
@@ -79,10 +79,10 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 }
 
 // checkedCommand checks the file at path and returns a command that runs a private copy of the
-// file. If no copy can be made, the command runs the file itself. This file stays open from the
-// check to the start. So if another file gets the same path after the check, the command still runs
-// the checked file. But a user who may write to the checked file can still change its content. The
-// caller must call the function `done` at the end.
+// file. If no copy can be made and leash.CanRunFile is true, the command runs the file itself. This
+// file stays open from the check to the start. So if another file gets the same path after the
+// check, the command still runs the checked file. But a user who may write to the checked file can
+// still change its content. The caller must call the function `done` at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {

@@ -11,8 +11,8 @@
 //
 // # What a host can rely on
 //
-//   - The process gets only the environment that the host passes to Open, an empty standard
-//     input, and none of the host's open files.
+//   - The process gets only the environment that the host passes to Open and the variables of
+//     the handshake. It gets an empty standard input, and none of the host's open files.
 //   - The two sides authenticate each other with certificates that are made for this start
 //     only. They use a socket in a directory that only this user can enter.
 //   - If a checksum is given, the host makes a private copy, checks it and runs the copy. So
@@ -29,10 +29,11 @@
 //
 // # What a reply means
 //
-// Process.Invoke returns a Reply for every answer of the agent. If the process ended during
-// the call, Invoke returns an unknown outcome with sdk.CodeAgentLost. If the context ended or
-// complete-by passed, Invoke returns an error and no reply: then the outcome is not known. If
-// the error is ErrNotSent, the agent has never received the call.
+// Process.Invoke returns a Reply for every answer that arrives before complete-by. If the process
+// ended during the call, Invoke returns an unknown outcome with sdk.CodeAgentLost. If the context
+// ended or complete-by passed, and no answer came in time, Invoke returns an error and no reply:
+// then the outcome is not known. But if the error wraps ErrNotSent, the agent has never received
+// the call.
 //
 // This package uses go-plugin internally. It exports none of go-plugin's types or global
 // state.

@@ -16,14 +16,14 @@ type Reason string
 
 // Reasons why an agent could not be started or described.
 const (
-	ReasonMissing       Reason = "missing"        // the file does not exist
-	ReasonNotExecutable Reason = "not_executable" // not a program for this machine, or not executable
+	ReasonMissing       Reason = "missing"        // the file does not exist, or cannot be examined
+	ReasonNotExecutable Reason = "not_executable" // not a program for this machine, not readable, or not executable
 	ReasonChecksum      Reason = "checksum"       // the file has another checksum
-	ReasonHandshake     Reason = "handshake"      // the process printed something that is not a handshake
+	ReasonHandshake     Reason = "handshake"      // no handshake, or no connection after the handshake
 	ReasonProtocol      Reason = "protocol"       // engine and agent have no common version of the protocol
 	ReasonExited        Reason = "exited"         // the process ended before it was ready for calls
 	ReasonTimeout       Reason = "timeout"        // the start or describe took too long
-	ReasonDescription   Reason = "description"    // describe printed no description
+	ReasonDescription   Reason = "description"    // no description, or one that does not fit the agent
 	ReasonInternal      Reason = "internal"       // an error on the host's side
 )
 

@@ -37,8 +37,9 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// This goroutine runs until the process ends. It cannot end earlier, because other code may
-	// have kept the present value of os.Stdout, and may write to it at any time.
+	// This goroutine usually runs until the process ends, because other code may have kept the
+	// present value of os.Stdout, and may write to it at any time. It ends earlier only if a line
+	// cannot be written, or is too long for a bufio.Scanner.
 	go func() {
 		for scanner := bufio.NewScanner(r); scanner.Scan(); {
 			line := append(scanner.Bytes(), '\n')

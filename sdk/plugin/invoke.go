@@ -9,15 +9,15 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Invoke sends one call and waits for its end. The function onEvent gets the agent's
-// heartbeats and checkpoints, in order, before Invoke returns; nil = they are dropped. Invoke
-// sets Request.Remaining.
+// Invoke sends one call and waits for its end. The function onEvent gets the agent's heartbeats and
+// checkpoints, in order, before Invoke returns; nil = they are dropped. If onEvent is so slow that
+// maxEvents of them wait, the oldest is dropped. Invoke sets Request.Remaining.
 //
 // Invoke checks the agent's reply against the schema and returns it. If the process or the
 // connection was lost, Invoke returns an unknown outcome with sdk.CodeAgentLost. If the agent's
 // reply was too large or invalid, Invoke returns an unknown outcome with sdk.CodeBadReply (S35). If
-// the input is larger than the payload limit, Invoke returns a definite failure with
-// sdk.CodeInvalid.
+// the input is larger than the payload limit, or a text of the request is not valid UTF-8, Invoke
+// returns a definite failure with sdk.CodeInvalid.
 //
 // When ctx is cancelled, Invoke asks the agent to stop, and still accepts a reply for
 // OpenOptions.CancelGrace. If Invoke returns an error, there is no reply. The error wraps
@@ -54,10 +54,11 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start begins a call like Call, but does not wait for its end. The function `done` is called once,
-// with the results that Call would return, perhaps before Start returns. The function `done` and
-// the functions in o must not block, because that would delay the answers to other calls. None of
-// these functions may call Process.Close.
+// Start begins a call like Call, but does not wait for its end. It ignores the end of ctx: the
+// caller calls Ongoing.Cancel instead. The function `done` is called once, with the results that
+// Call would return, perhaps before Start returns. The function `done` and the functions in o must
+// not block, because that would delay the answers to other calls. None of these functions may call
+// Process.Close.
 //
 // Usually the functions in o have returned before `done` is called. But if the call ends because
 // complete-by passes or because it is cancelled, o.OnEvent may run at the same time as `done`.
@@ -84,12 +85,14 @@ func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, don
 // Ongoing is a call that Start has started.
 type Ongoing struct {
 	call *call
-	end  context.CancelFunc // cancels a call on its own stream; nil = the call is part of a session
+	end  context.CancelFunc // cancels a call on its own stream; nil = the call has no stream of its own
 }
 
-// Cancel notifies the agent that the answer is not needed any more. The call continues until
-// the agent answers, but at most for OpenOptions.CancelGrace. If the agent does not answer,
-// the error of the call is context.Canceled. Cancel does nothing once the call is over.
+// Cancel notifies the agent that the answer is not needed any more. If the call was not sent yet,
+// it ends with ErrNotSent. Otherwise it continues until the agent answers, but at most for
+// OpenOptions.CancelGrace. If the agent does not answer, the error of the call wraps
+// context.Canceled, or context.DeadlineExceeded if complete-by passes first. Cancel does nothing
+// once the call is over.
 func (g *Ongoing) Cancel() {
 	if g.end != nil {
 		g.end()

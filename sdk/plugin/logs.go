@@ -23,7 +23,7 @@ const (
 	lineBurst = 1000 // largest number of lines that are logged without a pause
 	maxTail   = 20   // number of lines that are kept for an error message
 
-	maxTailLine = 500 // largest size of a line that is kept for an error message, in bytes
+	maxTailLine = 500 // a line that is kept for an error message is cut after this many bytes
 )
 
 // cutMark is appended to a text that was cut. A cut text may end with the first part of a secret.
@@ -118,7 +118,7 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	if cut {
 		attrs = append(attrs, slog.Bool("cut", true))
 	}
-	l.logger.LogAttrs(context.Background(), level, message, attrs...) // no context, because a log line belongs to no call
+	l.logger.LogAttrs(context.Background(), level, message, attrs...) // no context: the line came through a pipe
 }
 
 // admit reports whether a line may be logged. It returns false if there were too many lines in a

@@ -15,8 +15,9 @@ import (
 // InvocationBatch and ResultBatch in agent.proto; a test compares both codecs. All other
 // messages use the generated code.
 
-// The largest size of a batch. A batch contains the calls that were queued while the previous
-// batch was sent. There is no timer, so a single call is sent at once.
+// The largest size of a batch. Only a batch with a single item may have more than batchBytes bytes.
+// A batch contains the calls that were queued while the previous batch was sent. There is no timer,
+// so a single call is sent at once.
 const (
 	maxBatch   = 256     // number of calls, cancels, events and replies together
 	batchBytes = 1 << 20 // size in bytes; if the limit for one message is smaller, that limit counts

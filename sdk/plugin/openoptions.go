@@ -47,7 +47,7 @@ type OpenOptions struct {
 	// Protocol is the newest version of the protocol that the host offers to the agent. 0 =
 	// the newest version that this package supports.
 	Protocol     int
-	StartTimeout time.Duration // longest time until the handshake is complete; 0 = 15 s
+	StartTimeout time.Duration // longest time until Open returns; 0 = 15 s
 	CancelGrace  time.Duration // longest wait for a reply after a call was cancelled; 0 = 5 s
 	CloseGrace   time.Duration // longest wait for an orderly end, before the process is killed; 0 = 3 s
 }

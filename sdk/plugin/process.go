@@ -83,8 +83,9 @@ func (p *Process) Done() <-chan struct{} { return p.child.exited }
 func (p *Process) Err() error { return p.child.err() }
 
 // Configure sends the agent its configuration, a JSON object; nil means {}. It must be called once,
-// before the first call of an action. If the process has ended, the error is a *StartError. In all
-// other cases it is the error of the agent or of the connection.
+// before the first call of an action. If the process has ended, or the connection is lost, the
+// error is a *StartError. In all other cases the error says that the agent has refused the
+// configuration, that the configuration is too large, or that the call has failed.
 func (p *Process) Configure(ctx context.Context, config json.RawMessage) error {
 	if len(config) > p.options.PayloadLimit {
 		return fmt.Errorf("plugin: configure %s: configuration of %d bytes, the limit is %d", p.schema.Name, len(config), p.options.PayloadLimit)
@@ -125,8 +126,9 @@ func (p *Process) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the process and its children at once. Calls in flight end with
-// sdk.CodeAgentLost. Kill does not wait until the process has ended; use Done for that.
+// Kill ends the process and its children at once. A call that the agent may have received ends with
+// sdk.CodeAgentLost, unless the call was cancelled or its complete-by has passed. Kill does not
+// wait until the process has ended; use Done for that.
 func (p *Process) Kill() {
 	p.asked.Store(true)
 	p.child.kill()

@@ -26,8 +26,10 @@ import (
 // returns when the engine has closed the connection. If the program was started as
 // `engine-agent-NAME describe`, Serve only prints the agent's Description as JSON.
 //
-// Serve ends the process with status 1, after printing the reason, in these cases: the
-// schema of the agent has mistakes; a person started the program by hand; the engine is gone.
+// Serve ends the process with status 1, after printing the reason, in two cases: the schema of the
+// agent has mistakes; a person started the program by hand. If the engine is gone, or the process
+// receives SIGTERM, Serve ends the process without a message. If the process leads its process
+// group, Serve kills the whole group.
 //
 // On Linux, Serve prevents other processes of the same user from reading the memory and
 // environment of this process: see private.Keep.
@@ -122,8 +124,8 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	return 0
 }
 
-// payloadLimit returns the payload limit, in bytes, that the engine has set in the
-// environment. If the engine has set none, it returns DefaultPayloadLimit.
+// payloadLimit returns the payload limit, in bytes, that the engine has set in the environment. If
+// the engine has set none, or the text is not a positive number, it returns DefaultPayloadLimit.
 func payloadLimit(logger *slog.Logger) int {
 	text := os.Getenv(envLimit)
 	if text == "" {

@@ -78,7 +78,7 @@ type link struct {
 	stream grpc.ServerStream
 	ctx    context.Context // ends with the stream
 	wake   chan struct{}   // a channel of capacity 1, which holds a value while there is something to send
-	limit  int             // largest size of a batch, in bytes
+	limit  int             // largest size of a batch with several items, in bytes
 
 	mu       sync.Mutex // protects the fields below
 	jobs     map[uint64]*job

@@ -29,7 +29,7 @@ type session struct {
 	end     context.CancelFunc // ends the stream
 	wake    chan struct{}      // a channel of capacity 1, which holds a value while there is something to send
 	over    chan struct{}      // closed when the receiving goroutine has ended
-	limit   int                // largest size of a batch, in bytes
+	limit   int                // largest size of a batch with several items, in bytes
 	window  int                // largest number of calls in flight that the agent accepts; 0 = no limit
 
 	mu      sync.Mutex // protects the fields below
@@ -245,8 +245,8 @@ func (s *session) yield() {
 	}
 }
 
-// fill puts cancels and waiting calls into the next batch. It returns false if the batch is
-// empty.
+// fill puts cancels and waiting calls into the next batch. It returns false if the batch is empty,
+// or if the session sends no more calls.
 func (s *session) fill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,8 +333,8 @@ type arrival struct {
 	late  bool // the event or reply arrived after complete-by and does not count
 }
 
-// take passes events and replies to the calls to which they belong. It drops events and
-// replies of unknown or ended calls.
+// take passes events and replies to the calls to which they belong. It drops events and replies of
+// unknown calls, of ended calls, and of calls that were not sent yet.
 func (s *session) take(list []answer, now time.Time) {
 	s.in = s.in[:0]
 	s.mu.Lock()
@@ -401,8 +401,9 @@ func (c *call) answered(reply sdk.Reply, late, first bool) {
 }
 
 // lose ends the session and its calls. A call that the agent may have received gets an unknown
-// outcome. If the process is still running, each later call has its own stream. So if the agent
-// violates the protocol once more, only one call is affected.
+// outcome, or an error if complete-by has passed or the call was cancelled. If the process is still
+// running, each later call has its own stream. So if the agent violates the protocol once more,
+// only one call is affected.
 func (s *session) lose(err error) {
 	defer close(s.over)
 	s.end()

@@ -24,8 +24,8 @@ type T interface {
 // A Target is an agent that can be called, such as a *plugin.Process.
 type Target interface {
 	Schema() schema.Schema
-	// Invoke calls an action and returns the reply. If the agent did not reply before
-	// complete-by, the error is context.DeadlineExceeded.
+	// Invoke calls an action and returns the reply. If the agent did not reply before complete-by,
+	// the error wraps context.DeadlineExceeded.
 	Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error)
 }
 

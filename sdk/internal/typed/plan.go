@@ -17,7 +17,7 @@ const (
 	Bool                     // a boolean type
 	Int                      // a signed integer type
 	Uint                     // an unsigned integer type
-	Float                    // float32, float64
+	Float                    // a floating-point type
 	Number                   // json.Number
 	String                   // a string type
 	Duration                 // time.Duration, as a text such as "90s"

@@ -36,8 +36,8 @@ var (
 	typeUnmarsh  = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// New returns the plan of an input, output or configuration struct. The error names every
-// mistake in the struct.
+// New returns the plan of an input, output or configuration struct. The error names every field
+// that has a mistake, with the first mistake of the field.
 func New(t reflect.Type, u Usage) (*Plan, error) {
 	what := "input"
 	if u == Output {

@@ -35,8 +35,8 @@ type confinement struct {
 
 // weigh computes how much CPU time the tree has used since the last measurement. If the share of
 // the tree is greater than busyShare, weigh confines the tree to half of the CPUs. If the share is
-// smaller than calmShare, weigh lets the tree use all CPUs again. The parameter `cpu` is the CPU
-// time that the tree has used until now.
+// smaller than calmShare, weigh lets the tree use all CPUs again. If the keeper may use only one
+// CPU, weigh changes nothing. The parameter `cpu` is the CPU time that the tree has used until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {
@@ -59,7 +59,8 @@ func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) 
 	}
 }
 
-// upperHalf returns the half of the CPUs with the higher numbers.
+// upperHalf returns the half of the CPUs with the higher numbers. If the number of CPUs is odd, it
+// returns the smaller half.
 func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 	skip := (all.Count() + 1) / 2
 	for cpu := range len(all) * 64 {

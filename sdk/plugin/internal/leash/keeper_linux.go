@@ -33,7 +33,7 @@ const (
 	wordOver  = "over-" // the tree exceeded the limit whose name follows; the number is the measured value
 	wordErrno = "errno" // the process could not be started; the number is the system's error number
 	wordExit  = "exit"  // the process has ended; the number is its wait status
-	wordGone  = "gone"  // no descendant is left; the number has no meaning
+	wordGone  = "gone"  // the keeper has ended all descendants that it can end; the number has no meaning
 )
 
 // Grace is how long a process may take to end after its host has died. When the host dies,
@@ -263,7 +263,8 @@ func hasEnded(pid int) bool {
 const maxBlind = 20
 
 // clear kills all descendants of the keeper and waits for their end. It does not wait for a process
-// that has changed its user, because the keeper has no permission to kill such a process.
+// that has changed its user, because the keeper has no permission to kill such a process. It also
+// gives up if /proc is hidden: see maxBlind.
 func (k *keeper) clear() {
 	if !k.ended {
 		k.killGroup()
@@ -288,8 +289,8 @@ func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 // killBelow kills the descendants of a process. It stops each process before it lists the children
 // of that process, and kills the descendants only after it has stopped all of them. The reason: a
 // program that starts copies of itself without end could start copies faster than killBelow kills
-// them one after the other. The result `seen` is how many descendants killBelow has found, and the
-// result `killed` is how many of them it has killed.
+// them one after the other. The result `seen` is 0 if killBelow has found no descendant. The result
+// `killed` is how many descendants it has killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {

@@ -102,7 +102,8 @@ func (p *Process) word() (word string, number int) {
 // Pid returns the process id. Once Wait has returned, another process may have the same id.
 func (p *Process) Pid() int { return p.pid }
 
-// Wait waits until the process and all its descendants have ended. It returns nil for exit
+// Wait waits until the process has ended, and the keeper has ended all descendants that it can end.
+// If the keeper itself is killed, Wait does not wait for the descendants. It returns nil for exit
 // status 0, and an *ExitError otherwise. Wait must be called only once.
 func (p *Process) Wait() error {
 	word, number := p.word()
