@@ -33,12 +33,13 @@ demo-orders: build postgres-binaries ## an order application on a private Postgr
 	go build -o bin/ ./examples/order-saga/shop ./examples/order-processing/orders
 	$(PGTEST) run -- bash -c 'go run ./examples/order-processing/demo --dsn "$$ENGINE_TEST_DSN"'
 
-# The longest packages first, so that no processor waits for them in the end. `make lint` vets.
+# The longest packages first, so that no processor waits for them in the end. Three packages at once
+# keep two processors busy, because many tests wait. `make lint` vets.
 # The faults run alone: their engines have leases of one second, which other tests would take.
-LONGEST := ./engine/store/postgres ./cmd/engine ./engine/agents ./dsl ./examples ./engine/internal/sim ./sdk/plugin
+LONGEST := ./engine/store/postgres ./cmd/engine ./engine/machine ./engine/agents ./engine/internal/hostile ./examples ./engine/internal/sim ./sdk/plugin ./dsl ./engine
 .PHONY: test
 test: postgres-binaries ## every test, on the embedded store and on a private PostgreSQL
-	$(PGTEST) run -- go test -vet=off -timeout 20m $(LONGEST) $$(go list ./... | grep -vxF -e $(MODULE)/engine/internal/chaos $(patsubst ./%,-e $(MODULE)/%,$(LONGEST)))
+	$(PGTEST) run -- go test -vet=off -p 3 -timeout 20m $(LONGEST) $$(go list ./... | grep -vxF -e $(MODULE)/engine/internal/chaos $(patsubst ./%,-e $(MODULE)/%,$(LONGEST)))
 	$(PGTEST) run -- go test -vet=off -timeout 20m ./engine/internal/chaos
 	@for m in $(MODULES); do echo "(cd $$m && go test ./...)"; (cd $$m && go test ./...) || exit 1; done
 

@@ -240,7 +240,7 @@ func TestMutants(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			overlay := plant(t, m, dir, work, k)
-			if all || k%10 == 1 {
+			if all || k%20 == 1 {
 				hunt(t, overlay, "^TestPromises$")
 			}
 		})

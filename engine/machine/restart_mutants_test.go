@@ -62,7 +62,7 @@ func TestMutantsOfRestarts(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			overlay := plant(t, m, dir, work, k)
-			if all || k%10 == 1 {
+			if all || k%20 == 1 {
 				hunt(t, overlay, "^(TestRestart.*|TestPromisesOfARestartedRun)$")
 			}
 		})

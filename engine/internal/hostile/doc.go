@@ -18,7 +18,7 @@
 // index), {% hex "00ff" %}. So a case describes its large files instead of containing
 // megabytes.
 //
-// `make hostile` runs all cases. `make test` runs one case in sixteen, unless HOSTILE=all.
+// `make hostile` runs all cases. `make test` runs one case in 32, unless HOSTILE=all.
 //
 // TestCanaries gives sensitive values to runs, with SQLite and with PostgreSQL, and looks for these
 // values in all that commands print, in the logs, and in the state.

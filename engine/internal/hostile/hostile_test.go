@@ -215,7 +215,7 @@ func TestHostile(t *testing.T) {
 	}
 	b := newBench(t)
 	for i, file := range files {
-		if os.Getenv(envAll) != "all" && i%16 != 0 {
+		if os.Getenv(envAll) != "all" && i%32 != 0 {
 			continue
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
