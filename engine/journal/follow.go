@@ -15,7 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// followRows is the largest number of rows that one read returns.
+// followRows is the largest number of rows that one read of new rows returns. The first read
+// returns all rows of the run.
 const followRows = 256
 
 // FollowOptions set how often a journal is read.
