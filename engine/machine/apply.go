@@ -15,7 +15,7 @@ type Change struct {
 	at      model.Instant
 	event   Event
 	patches []model.NodePatch
-	cache   *cache // values that the decision cached; nil = the record was read from a journal
+	cache   *cache // values that the decision cached; nil = none, as for a record from a journal
 	empty   bool   // the record changes nothing
 	visible bool   // the record has something to show to people
 
@@ -162,8 +162,8 @@ func (s *State) cached(landed *cache) {
 }
 
 // before returns node i as it is before the next record. If the next record is the first of the
-// run, it returns a step that has not begun. If the record adds the node as an instance, it returns
-// the empty node model.Blank.
+// run, it returns a step that has not begun. If a later record adds the node, as an instance or as
+// a step of a move, it returns the empty node model.Blank.
 func (s *State) before(i int) *model.Node {
 	switch {
 	case i < len(s.nodes):

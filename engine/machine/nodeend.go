@@ -66,7 +66,7 @@ func (d forward) aggregate(i int) {
 }
 
 // tolerated returns how many instances of the for_each step i may fail; 0 if max_failures is
-// not set.
+// not set, or if the settings of the step cannot be evaluated.
 func (d forward) tolerated(i int) int {
 	a := d.get(i)
 	settings, err := d.settings(a)

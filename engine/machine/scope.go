@@ -84,7 +84,7 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 }
 
 // caughtScope returns the values that catch.output of a node can read: the values that the method
-// `scope` returns, and the failure m as self.error.
+// `scope` returns, but as self.* only the failure m, as self.error.
 func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
@@ -92,8 +92,8 @@ func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	return sc
 }
 
-// self returns the values of self.* that every expression of a step with a repeat block can read.
-// It returns nil if the step of node n has no repeat block.
+// self returns self.previous and self.collected, which the expressions of a step with a repeat
+// block can read, except catch.output. It returns nil if the step of node n has no repeat block.
 func (d loops) self(n *model.Node) *dsl.Self {
 	r := d.step(n).Repeat
 	if r == nil {
@@ -199,7 +199,8 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	return d.seen.undoSettings
 }
 
-// forwardKey returns the idempotency key of a node's forward calls. All attempts have the same
+// forwardKey returns the idempotency key of a node's forward calls. If the step sets
+// idempotency_key, the key is the value of this argument. Otherwise, all attempts have the same
 // key, on every engine, and no other node has that key (S26, S29). So the key contains no attempt
 // number, no time and no list position. Only another iteration of a repeat step, or a new
 // generation of the node (Node.Gen), gets another key.

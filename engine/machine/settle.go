@@ -48,8 +48,9 @@ func (d verbs) settleRequested(ev SettleRequested) {
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the person
 // states that nothing was done, the step is not called again. If the catch block of the step
-// accepts the failure, or max_failures tolerates it, the run continues. In all other cases the run
-// stays parked until a person sends retry or compensate.
+// accepts the failure, or max_failures tolerates it, the run continues. If the step is the pivot,
+// and the run only waited for its outcome, the run turns back. In all other cases the run stays
+// parked until a person sends another verb, such as retry or compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {

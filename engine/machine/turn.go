@@ -145,7 +145,8 @@ func (d undoing) pivotPassed() {
 }
 
 // passRun expires the two deadlines of the run, if they have passed: the deadline of the forward
-// work, and the deadline of the compensation (S57).
+// work, and the deadline of the compensation (S57). It also makes the run turn back if the time
+// StartBy has passed and no step has begun.
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {
