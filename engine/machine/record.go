@@ -79,8 +79,8 @@ func (r *Record) Delta() model.Delta { return model.Delta{At: r.at, Run: r.run, 
 func (r Record) At() time.Time { return r.at.Time() }
 
 // Event returns the event of the record. If the decision refused a verb, it returns a Refused
-// instead of the verb. If a late answer had no effect, but other things changed because time has
-// passed, it returns TimePassed instead of the answer.
+// instead of the verb. If a late answer or checkpoint had no effect, but other things changed
+// because time has passed, it returns TimePassed instead of that event.
 func (r Record) Event() Event { return r.event }
 
 // Refused returns why a verb was refused, and true. It returns false if the record refuses no
@@ -144,9 +144,10 @@ func (r Record) Reached() []string {
 // Replies returns where the replies of a run go, and which replies the record causes, in order. s
 // is the state before the record. Both results are nil if the run has no replies, or if the record
 // changes only nodes. A record of EngineLost causes no reply, because the run must not be read. The
-// first reply of a run is `accepted`: the run is stored. If the run then leaves the status `queued`
-// to go forward, for example because its first step begins, the next reply is `started`. Each
-// further reply is the name of a state that the method Reached returns, without `overdue`.
+// first reply of a run is `accepted`: the run is stored. The reply `started` follows when the run
+// counts as begun (Run.Begun) and goes forward, for example because its first step begins. If the
+// run first parks or turns back, there is no such reply. Each other reply is the name of a state
+// that the method Reached returns, without `overdue`.
 func (r Record) Replies(s *State) (*model.ReplyTo, []string) {
 	to := s.run.Reply
 	if r.run != nil && r.run.Mask&model.RunReplyBit != 0 {

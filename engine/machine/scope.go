@@ -182,7 +182,8 @@ func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 
 // undoSettings returns the settings of the undo of the node's step, such as timeout and retry. It
 // returns default settings if the workflow gives no settings, or if these cannot be evaluated. With
-// the defaults, transient failures are repeated until the deadline, with pauses of 1 s to 5 min.
+// the defaults, transient failures are repeated until the deadline. The longest possible pause
+// grows from 1 s to 5 min, and jitter makes each pause shorter.
 func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	undo := d.step(n).Undo
 	if undo == nil || undo.Settings == nil {
