@@ -28,8 +28,8 @@ type Input struct {
 	Journal  int64
 	// Allowance limits the total cost of all expressions of the decision. If it is nil, only the
 	// limit of each single expression applies. If the allowance is used up (Over), the next
-	// expression fails with expression_error, and the step of this expression fails, too. If the
-	// allowance was less than MaxDecisionCost, the caller must drop the record, and decide again
+	// expression fails with expression_error, and usually the step of this expression fails, too. If
+	// the allowance was less than MaxDecisionCost, the caller must drop the record, and decide again
 	// with a larger allowance.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may use again. If it is nil, the decision allocates

@@ -123,8 +123,8 @@
 //   - A pause that an agent asks for by retry_after also applies to lookups and undos. An
 //     operator's retry does not wait for the end of this pause.
 //   - A run is queued until a step is attempted or fails. Steps that are skipped, or that
-//     have no instances, do not change that. A run that was parked, or continues after a pause,
-//     is not queued any more, either.
+//     have no instances, do not change that. After a pause, or after the run was parked, the
+//     run is not queued any more.
 //   - The option --extend never makes a deadline earlier, and never gives a deadline to a run
 //     that has none.
 //   - While a run is open, every verb is recorded, even a verb that changes nothing.

@@ -34,9 +34,9 @@ func expressionMiss(what string, err error) model.Miss {
 }
 
 // limitMiss returns the failure of a step because of which the run would exceed a ceiling. The
-// parameter `name` is the name of the ceiling in the option --limit. The engine does
-// not repeat the step, even if an operator raises the ceiling later. So the advice in the message
-// helps only the next run, or a parked run whose step a person repeats with the verb retry.
+// parameter `name` is the name of the ceiling in the option --limit. The engine does not repeat the
+// step, even if an operator raises the ceiling later. So the advice in the message helps only the
+// next run, or a parked run whose step a person repeats with the verb retry.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
@@ -63,11 +63,11 @@ func LostFailure(r *model.Run) dsl.Failure {
 // it stays unknown, and no further lookup is tried.
 const maxLookups = 3
 
-// hopeless reports whether only a person can deal with the effect that a node may have. That is the
-// case if it is unknown whether the effect exists, and the step has an undo that needs the output
-// of the step, and the engine cannot find out the output: no further lookup is possible, and the
-// action is not idempotent, so it cannot be called again. A step that declares no undo is not
-// hopeless, because its effect stays anyway.
+// hopeless reports whether only a person can deal with the effect that a node may have. Three
+// conditions must hold. First, it is unknown whether the effect exists. Second, the step has an
+// undo, and the undo needs the output of the step. Third, the engine cannot find out the output: no
+// further lookup is possible, and the action is not idempotent, so the engine cannot call it again.
+// If a step has no undo, hopeless returns false, because the effect stays anyway.
 func hopeless(wf *dsl.Workflow, n *model.Node) bool {
 	step := wf.Steps[n.Step]
 	if n.Present() != status.EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {

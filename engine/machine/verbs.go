@@ -57,8 +57,8 @@ func (d verbs) takenOver(ev TakenOver) {
 }
 
 // supersede plans another call of node i while the agent may still work on a call of the former
-// owner. It does so only if two calls at the same time are safe. A call that is not a lookup also
-// needs that attempts are left. If the call of the former owner is a lookup, supersede closes it.
+// owner. It does so only if two calls at the same time are safe. For a call that is not a lookup,
+// attempts must be left, too. If the call of the former owner is a lookup, supersede closes it.
 func (d verbs) supersede(i int) {
 	n := d.get(i)
 	t := n.Track()
@@ -429,7 +429,7 @@ func (d verbs) freshUndo(i int) {
 
 // awake is called when a person repeats, skips or settles the undo of node i. If the node is an
 // instance, awake makes the undo of its for_each step active again, unless the undo of another
-// instance has failed. If not, awake does nothing.
+// instance has failed. If the node is not an instance, awake does nothing.
 func (d verbs) awake(i int) {
 	n := d.get(i)
 	if !n.Item {
