@@ -271,8 +271,8 @@ func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	}
 }
 
-// tally adds the size of a checkpoint to the total size of the run's checkpoints. It ignores all
-// other events.
+// tally adds the size of a checkpoint, plus checkpointCost, to the total size of the run's
+// checkpoints. It ignores all other events.
 func (s *State) tally(e Event) {
 	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
 		s.checkpoints += int64(len(ev.Blob)) + checkpointCost

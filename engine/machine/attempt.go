@@ -90,9 +90,10 @@ func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
 	return p
 }
 
-// outlast is called when the time for the child run of node i is over. Only the end of the child
-// says whether it has an effect. So outlast keeps the call open, and asks the child to turn back.
-// outlast returns false if no call for a child run is open.
+// outlast is called when a deadline or a complete-by of node i has passed. If the node waits for a
+// child run, only the end of the child says whether it has an effect. So outlast keeps the call
+// open, asks the child to turn back, and returns true. It returns false if no call that starts a
+// child run is open.
 func (d caller) outlast(i int) bool {
 	if n := d.get(i); d.step(n).Child == nil || n.Undo == model.UndoActive || !n.Open() {
 		return false

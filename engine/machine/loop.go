@@ -13,8 +13,9 @@ import (
 // each iteration. Loop.Past is true if an earlier iteration had an effect. When the run turns back,
 // one undo reverts the effects of all iterations.
 
-// maxAtOnce is how many iterations one decision may begin, counted over all steps. Without this
-// limit, a loop that calls no agent could keep a decision busy for ever.
+// maxAtOnce is how many iterations one decision may begin, counted over all steps. The first
+// iteration of a step does not count. Without this limit, a loop that calls no agent could keep a
+// decision busy for ever.
 const maxAtOnce = 100
 
 // succeed is called when the call or the wait of node i has succeeded. If the step has no repeat
