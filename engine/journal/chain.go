@@ -12,12 +12,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A run's history is a chain. Each row of the journal ends with a tag or a checksum. The engine
-// computes the tag or checksum from the row's data, run, number and time, and from the tag or
-// checksum of the previous row (decision 0020). With an encryption key, rows have tags, which
-// cannot be made without the key. Without a key, rows have checksums, which show accidental
-// changes. Rows of earlier versions have neither a tag nor a checksum, but the tag or checksum of
-// the next row covers them, too.
+// A run's history is a chain. Each row that this version of the engine writes ends with a tag or a
+// checksum. The engine computes the tag or checksum from the row's data, run, number and time, and
+// from the tag or checksum of the previous row (decision 0020). With an encryption key, rows have
+// tags, which cannot be made without the key. Without a key, rows have checksums, which show
+// accidental changes. Rows of earlier versions have neither a tag nor a checksum, but the tag or
+// checksum of the next row covers them, too.
 const (
 	sumSize = 4
 
@@ -70,12 +70,15 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 // A Link holds what is needed to compute the tag or checksum of the next row of a run. The zero
 // Link is for the first row.
 type Link struct {
-	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
-	sum  uint32              // checksum of the latest row that has no tag; 0 = there is no such row
-	best protection          // strongest protection of the rows so far
+	// Tag of the last row. If that row has no tag, this is the tag that the newest key would give
+	// it; zero = there is no key.
+	tag  [crypt.TagSize]byte
+	sum  uint32     // checksum of the latest row that has no tag; 0 = there is no such row
+	best protection // strongest protection of the rows so far
 }
 
-// bindingSize is the number of bytes that appendBinding appends.
+// bindingSize is the largest number of bytes that appendBinding appends: with a tag of the previous
+// row. With a checksum, it appends fewer.
 const bindingSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
 // appendBinding appends to b the bytes that the tag or checksum of a row covers in addition to the

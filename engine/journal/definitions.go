@@ -14,8 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// maxDefinitions is the largest number of compiled workflows in Definitions. Before it adds one
-// more, Definitions forgets all others.
+// maxDefinitions limits the number of compiled workflows in Definitions. If Definitions has at
+// least so many, it forgets all of them before it adds others. Put adds all workflows of a
+// definition at once, so Definitions may have more than this number.
 const maxDefinitions = 256
 
 // Definitions is a cache of compiled workflows, and stores definitions. It is safe for
@@ -24,12 +25,12 @@ type Definitions struct {
 	store  store.Catalogue
 	sealer crypt.Sealer // nil = definitions with sensitive values cannot be read
 
-	mu       sync.Mutex   // protects the fields below
-	since    status.RunID // first run whose rows must all be tagged; 0 = not read yet
+	mu       sync.Mutex   // protects the next three fields
+	since    status.RunID // first run whose rows must all be tagged; 0 = not known yet
 	byID     map[store.WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]store.WorkflowID
 
-	loading sync.Mutex // protects the field below; held while a definition is read
+	loading sync.Mutex // protects the next field; held while Shared reads a definition
 	whole   map[store.WorkflowID]weak.Pointer[dsl.Definition]
 }
 
@@ -164,10 +165,9 @@ func hasSensitiveDefault(wf *dsl.Workflow) bool {
 	return false
 }
 
-// Definition returns the whole stored definition that contains a workflow, for people who ask which
-// definition a run has. Each call reads the definition from the store again. Definition returns
-// ErrNotFound if there is no such workflow, or a *KeyError if the definition is sealed with an
-// unknown key.
+// Definition returns the whole stored definition that contains a workflow. Each call reads the
+// definition from the store again. The error contains ErrNotFound if there is no such workflow, and
+// a *KeyError if the definition is sealed with an unknown key.
 func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	stored, _, err := d.store.Definition(ctx, id)
 	if err != nil {

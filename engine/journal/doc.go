@@ -7,8 +7,9 @@
 // state from the records. Reader.Follow does the same while the run continues. Definitions keeps
 // the definitions of runs.
 //
-// Invariants. A sealed row can be opened only as the row of its own run and number (I13).
-// The package finds a row that was changed, removed or moved (decision 0020). The same rows
+// Invariants. A sealed row can be opened only as the row of its own run and number (I13). With a
+// key, the package finds a row that was changed, removed or moved (decision 0020). The comment of
+// Verify names two exceptions. Without a key, the package finds accidental changes. The same rows
 // always give the same state (S87).
 //
 // The package makes no decisions and executes nothing.

@@ -15,7 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// followRows is the largest number of rows that one read returns.
+// followRows is the largest number of rows that one read of new rows returns. The first read
+// returns all rows of the run.
 const followRows = 256
 
 // FollowOptions set how often a journal is read.
@@ -33,7 +34,8 @@ type FollowOptions struct {
 	Through func(child store.RunRow)
 }
 
-// Follow does the same as Node.Follow, but needs no engine. Commands that only read use it.
+// Follow does the same as Node.Follow, but needs no engine, and uses opts.Hint. Commands that only
+// read use it.
 func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second

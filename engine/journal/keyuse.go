@@ -40,7 +40,8 @@ func (u keyUses) of(id string) *KeyUse {
 
 // CountKeys reads the whole store and counts what each key has sealed or tagged. The result
 // begins with the known keys, in the order of the sealer. Other keys follow if they have sealed or
-// tagged data. CountKeys needs a store with the role Resealer.
+// tagged data. Snapshots do not count: when Reseal replaces rows of a run, the store removes the
+// snapshot of the run. CountKeys needs a store with the role Resealer.
 func CountKeys(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]KeyUse, error) {
 	role, err := resealer(st)
 	if err != nil {
@@ -160,17 +161,20 @@ func (u keyUses) sorted(ids []string) []KeyUse {
 	return append(out, others...)
 }
 
-// kept holds all data of one run that may be sealed: its rows, messages and late replies.
+// kept holds all data of one run that Reseal may seal again: its rows, messages and late replies.
 type kept struct {
 	store.Loaded
 	messages []store.Message
 	late     []store.LateReply
 }
 
-// resealPage is the largest number of runs whose rows are in memory at the same time.
+// resealPage is the largest number of runs whose rows are in memory at the same time. It is also
+// the largest number of definitions in one answer of the store.
 const resealPage = 32
 
-// eachKept calls fn for each run of the store, newest first.
+// eachKept calls fn for each run of the store. It reads the runs in pages, and the page with the
+// newest runs comes first. Within a page, the oldest run comes first. If fn returns an error,
+// eachKept stops and returns this error.
 func eachKept(ctx context.Context, st store.Full, role rekey.Resealer, fn func(kept) error) error {
 	for before := status.RunID(0); ; {
 		page, err := st.Runs(ctx, store.RunFilter{Before: before, Limit: resealPage})

@@ -34,10 +34,11 @@ const (
 // refuses an engine without any key, because this engine would write in plain text the data that
 // other engines seal. If only engines without keys have worked on a store, no key is recorded.
 //
-// The key can be changed: an engine gives the new key first, and the former key behind it. Then
-// PinKey records the id of the new key in front of the id of the former key. From then on, PinKey
-// refuses an engine that has only one of the two keys, or that has them in the former order. After
-// FinishRotation, an engine needs only the new key.
+// The key can be changed if the store has the role Resealer: an engine gives the new key first, and
+// the former key behind it. Then PinKey records the id of the new key in front of the id of the
+// former key. From then on, PinKey refuses an engine that has only one of the two keys, or that has
+// them in the former order. After FinishRotation, an engine needs only the new key. In a store
+// without this role, PinKey refuses the new key.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	for {
 		again, err := pinOnce(ctx, st, sealer)
@@ -124,9 +125,10 @@ func KeysOf(ctx context.Context, st store.Catalogue) ([]string, error) {
 	return strings.Split(pinned, ","), nil
 }
 
-// pinSince is called when the key with this id becomes the newest key. It records the highest
-// number that an engine has at this time. Engines up to this number may still seal with the former
-// key. If a number is recorded for this key already, pinSince changes nothing.
+// pinSince is called when an engine starts with several keys, of which the key with this id is the
+// newest. The first such call records the highest number that an engine has at this time. Engines
+// up to this number may still seal with the former key. If a number is recorded for this key
+// already, or the store does not have the role Resealer, pinSince changes nothing.
 func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id string) error {
 	if role == nil {
 		return nil

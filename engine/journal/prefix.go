@@ -11,8 +11,8 @@ import (
 )
 
 // LoadAt does the same as Load, but computes the state that the run had after one of its rows. The
-// parameter `seq` is the number of this row. The result has no records. The field Head has the
-// present values, not those after the row.
+// parameter `seq` is the number of this row. The result has no records, and its field Stored is 0.
+// The field Head has the present values, not those after the row.
 func (rd Reader) LoadAt(ctx context.Context, run status.RunID, seq int32) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, rd.Store, run)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 type Resealing struct {
 	Done KeyUse // how many rows and other data Reseal has replaced; Key is the id of the newest key
 	Runs int    // number of runs of which Reseal replaced rows, messages or late replies
-	// Refused holds the runs that Reseal did not change, because their history does not verify, or
-	// because a key is missing. Reseal must not add a row to such a run.
+	// Refused holds the runs that Reseal did not change because of a fault: for example, the history
+	// does not verify, or a key is missing. Reseal must not add a row to such a run.
 	Refused []*RunError
 	Busy    int // number of runs that Reseal did not change, because an engine changed the run during each try
 }
 
-// resealTries is how often Reseal tries to replace the rows of one run.
+// resealTries is how often Reseal tries to replace the data of one run.
 const resealTries = 5
 
 // Reseal takes all data that an older key has sealed, and seals it with the newest key. It also
@@ -175,7 +175,8 @@ func (r *resealing) run(ctx context.Context, k kept) error {
 	return nil
 }
 
-// resealed returns the new data of a run, or a *RunError if the run must stay as it is.
+// resealed returns the new data of a run. The error is a *RunError if the run must stay as it is,
+// and another error if the store cannot be read.
 func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error) {
 	run, binding := k.Head.Run, messageBinding(k.Head.Run)
 	out := rekey.Resealed{Run: run, Next: int32(len(k.Rows))}

@@ -13,9 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// markLone is in the first byte of each row that has exactly one record, if this record is not
-// sealed: the byte is markLone plus the number of the format. Such a row omits the record's time,
-// because the store keeps this time as the row's time. markLone is persisted and must never change.
+// markLone is in the first byte of a row that has exactly one record, if this record is not sealed
+// and has the time of the row. The byte is markLone plus the number of the format, and the flags of
+// the mark. Such a row omits the record's time, because the store keeps this time as the row's
+// time. markLone is persisted and must never change.
 const markLone = 16
 
 // rowBinding returns the bytes to which the seal of a journal row is bound: the run and the number
@@ -83,8 +84,9 @@ func shorten(data []byte, at time.Time) []byte {
 	return data
 }
 
-// opaque reports whether a record contains a checkpoint. Only the agent understands a checkpoint.
-// The engine seals it, because it may contain a secret that the agent received.
+// opaque reports whether the event of a record is a checkpoint with data. Only the agent
+// understands this data. If there is a key, the engine seals the data, because it may contain a
+// secret that the agent received.
 func opaque(rec machine.Record) bool {
 	p, ok := rec.Event().(machine.AttemptProgress)
 	return ok && len(p.Blob) > 0

@@ -24,7 +24,7 @@ type Run struct {
 	Records []machine.Record // nil if the caller asked only for the state
 	Facts   int              // number of facts of the run so far (package story)
 
-	Stored int64 // size of the journal in bytes
+	Stored int64 // size of the journal in bytes; 0 if LoadAt has computed the state
 
 	// The next three fields describe the snapshot with which FoldShort began: the number of rows
 	// that the snapshot covers, the size of these rows in bytes, and the size of the snapshot in
@@ -38,8 +38,8 @@ type Run struct {
 	chain chain
 }
 
-// Workflow returns the id of the workflow that the run has in this state. If the run was moved,
-// this is not the workflow of its start, which Head.Workflow keeps.
+// Rows returns the number of journal rows that the state includes. If FoldShort began with a
+// snapshot, the rows that the snapshot covers count, too.
 func (st *Run) Rows() int32 { return st.chain.rows }
 
 // Workflow returns the id of the workflow that the run has in this state. A run that was moved has
@@ -54,10 +54,12 @@ func (st *Run) Workflow() store.WorkflowID {
 // Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
 
-// Load reads a run's journal and computes the run's state from it. It returns the run's
-// workflow, its state, and its records in order (S22, S87). It works with and without running
-// engines. It returns ErrNotFound, or a *RunError if this version cannot read the stored data.
-// The error contains a *KeyError if the run has sensitive values and the key is unknown.
+// Load reads a run's journal and computes the run's state from it. It returns the run's workflow,
+// its state, and its records in order (S22, S87). It works with and without running engines. The
+// error contains ErrNotFound if the run does not exist. It is a *RunError if a row is wrong, or if
+// this version cannot read a row. If the definition cannot be read, it is another error, for which
+// Permanent returns true. The error contains a *KeyError if data of the run or its definition is
+// sealed and the key is unknown.
 func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {

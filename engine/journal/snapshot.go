@@ -217,11 +217,11 @@ type Noter interface {
 }
 
 // FoldShort does the same as Fold for a run that was loaded with package snapshots. It begins with
-// the snapshot, and folds only the rows after it. If the snapshot cannot be used, FoldShort reads
-// all rows of the run from the store, because only the journal counts. In this case it also sets
-// Run.Refused, unless the reason is certainly no fault. There are two such reasons: the state got
-// its encryption key after the snapshot was stored, or another version of the engine wrote the
-// snapshot.
+// the snapshot, and folds only the rows after it. If the snapshot cannot be used, or the rows after
+// it do not fit, FoldShort reads all rows of the run from the store, because only the journal
+// counts. In this case it also sets Run.Refused, unless the reason is certainly no fault. There are
+// two such reasons: the state got its encryption key after the snapshot was stored, or another
+// version of the engine wrote the snapshot.
 func (rd Reader) FoldShort(ctx context.Context, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	if l.Snapshot == nil {
 		noter.Resume(Notes{})

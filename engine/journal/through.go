@@ -20,7 +20,7 @@ const (
 
 // A childWatch asks the store from time to time whether a child run needs a person.
 type childWatch struct {
-	next  time.Time    // earliest time of the next question; zero = there was no question yet
+	next  time.Time    // earliest time of the next question; zero = `ask` was not called yet
 	found store.RunRow // the child run that needed a person at the last question; Run 0 = none
 }
 

@@ -13,12 +13,12 @@ import (
 // A Verified is the result of checking one run's history.
 type Verified struct {
 	Head   store.Head
-	Rows   int // number of rows that were checked
+	Rows   int // number of rows in the journal; after the first wrong row, no row was checked
 	Tagged int // number of rows with a tag; without the key the tags were not checked
 	Summed int // number of rows with a checksum and without a tag
-	// Err is nil if no row was changed, moved or missing. Otherwise it is a *RunError. The
-	// *RunError contains a *HistoryError if the history is wrong, or a *KeyError if the run was
-	// sealed with an unknown key.
+	// Err is nil if no fault was found. Otherwise it is a *RunError. The *RunError contains a
+	// *HistoryError if a row was changed, moved or is missing. It contains a *KeyError if data was
+	// sealed with an unknown key. It may have another reason, such as a row of a newer version.
 	Err error
 }
 

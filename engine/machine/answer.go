@@ -89,7 +89,7 @@ func (d answers) postconditions(i int) (model.Miss, bool) {
 
 // refusal reports whether the condition of a fail_when block is true for a result. If the condition
 // is true, the result counts as a definite failure, and refusal returns this failure and true. The
-// method checks only results of calls of the step's action, and outputs that a lookup found.
+// method checks only results of forward calls (CallDo), and outputs that a lookup found.
 func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
 	n := d.get(i)
 	list := d.step(n).FailWhen
@@ -323,9 +323,9 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). Every AttemptProgress makes the
-// heartbeat_timeout start again. If the Blob is nil, the event is a heartbeat, and nothing is
-// recorded as a checkpoint.
+// progress records a checkpoint of a running call (S82). Every AttemptProgress of an open attempt
+// makes the heartbeat_timeout start again. If the Blob is nil, the event is a heartbeat, and
+// nothing is recorded as a checkpoint.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -389,8 +389,8 @@ func (d answers) isOpen(id AttemptID) bool {
 }
 
 // dropsCheckpoint reports whether a checkpoint must be dropped, because the run has reached a
-// ceiling. Such a checkpoint counts only as a heartbeat. The first checkpoint of a node is
-// always recorded, because it says that the step has an effect.
+// ceiling. Such a checkpoint counts only as a heartbeat. The first checkpoint of the action and the
+// first checkpoint of the undo are always recorded, because they say that there is an effect.
 func (d answers) dropsCheckpoint(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {

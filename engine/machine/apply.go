@@ -15,7 +15,7 @@ type Change struct {
 	at      model.Instant
 	event   Event
 	patches []model.NodePatch
-	cache   *cache // values that the decision cached; nil = the record was read from a journal
+	cache   *cache // values that the decision cached; nil = none, as for a record from a journal
 	empty   bool   // the record changes nothing
 	visible bool   // the record has something to show to people
 
@@ -162,8 +162,8 @@ func (s *State) cached(landed *cache) {
 }
 
 // before returns node i as it is before the next record. If the next record is the first of the
-// run, it returns a step that has not begun. If the record adds the node as an instance, it returns
-// the empty node model.Blank.
+// run, it returns a step that has not begun. If a later record adds the node, as an instance or as
+// a step of a move, it returns the empty node model.Blank.
 func (s *State) before(i int) *model.Node {
 	switch {
 	case i < len(s.nodes):
@@ -271,8 +271,8 @@ func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	}
 }
 
-// tally adds the size of a checkpoint to the total size of the run's checkpoints. It ignores all
-// other events.
+// tally adds the size of a checkpoint, plus checkpointCost, to the total size of the run's
+// checkpoints. It ignores all other events.
 func (s *State) tally(e Event) {
 	if ev, ok := e.(AttemptProgress); ok && ev.Blob != nil {
 		s.checkpoints += int64(len(ev.Blob)) + checkpointCost

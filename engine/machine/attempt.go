@@ -21,8 +21,9 @@ func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, messag
 	a.Status, a.Ended, a.Said = status, d.at, model.NewFailureText(code, message)
 }
 
-// needless closes the open attempts of node i that have the given kind, because the outcome is
-// known now. The agent may still work on such an attempt until its complete-by.
+// needless closes the open attempts of node i that have the given kind, because their answers are
+// not needed any more: the outcome is known now, or a new owner makes an open lookup again. The
+// agent may still work on such an attempt until its complete-by plus grace.
 func (d caller) needless(i int, kind model.CallKind) {
 	n := d.edit(i)
 	for k := range n.Attempts {
@@ -70,9 +71,10 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// holdsGroups reports whether the run is paused or parked, so that no step in a group of the run
-// may start. The steps of a group belong to the run around the group, so they start only while the
-// steps of that run may start.
+// holdsGroups reports whether the run is paused, or parked while it goes forward, so that no step
+// in a group of the run may start. The steps of a group belong to the run around the group, so they
+// start only while the steps of that run may start. A run that is parked only because engines died
+// (Run.Lost) does not hold its groups.
 func holdsGroups(r *model.Run) bool {
 	return r.Paused || r.Parked && r.Phase == model.PhaseForward
 }
@@ -88,9 +90,10 @@ func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
 	return p
 }
 
-// outlast is called when the time for the child run of node i is over. Only the end of the child
-// says whether it has an effect. So outlast keeps the call open, and asks the child to turn back.
-// outlast returns false if no call for a child run is open.
+// outlast is called when a deadline or a complete-by of node i has passed. If the node waits for a
+// child run, only the end of the child says whether it has an effect. So outlast keeps the call
+// open, asks the child to turn back, and returns true. It returns false if no call that starts a
+// child run is open.
 func (d caller) outlast(i int) bool {
 	if n := d.get(i); d.step(n).Child == nil || n.Undo == model.UndoActive || !n.Open() {
 		return false

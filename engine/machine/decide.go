@@ -186,11 +186,10 @@ func (d *decider) record() Record {
 }
 
 // lastAlerts returns the commands of the decision without needless alerts. If there are several
-// alerts of one kind, lastAlerts keeps only the last of them. It also removes an alert if the
-// reason for the alert does not exist any more at the end of the decision. If the run needed a
-// person before the decision and still needs one, lastAlerts removes the new alert, too. If the
-// event is a verb, the person who sent it learns from the answer that the run still needs a person
-// (I9).
+// alerts of one kind, lastAlerts keeps only the last of them. It removes the alert `parked` if the
+// run is not parked at the end of the decision, or was already parked before the decision. In the
+// same way, it removes the alert `compensation_failed`. If the event is a verb, the person who sent
+// it learns from the answer that the run still needs a person (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

@@ -28,8 +28,8 @@ type Input struct {
 	Journal  int64
 	// Allowance limits the total cost of all expressions of the decision. If it is nil, only the
 	// limit of each single expression applies. If the allowance is used up (Over), the next
-	// expression fails with expression_error, and the step of this expression fails, too. If the
-	// allowance was less than MaxDecisionCost, the caller must drop the record, and decide again
+	// expression fails with expression_error, and usually the step of this expression fails, too. If
+	// the allowance was less than MaxDecisionCost, the caller must drop the record, and decide again
 	// with a larger allowance.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may use again. If it is nil, the decision allocates
@@ -93,8 +93,8 @@ func (s *Scratch) decider() *decider {
 	return d
 }
 
-// A decider makes one decision. It works on a draft: it copies a node when it first changes
-// the node, and it never changes the state itself.
+// A decider makes one decision. It works on a draft: it copies a node when it first changes the
+// node, and it never changes the run or the nodes of the state itself.
 type decider struct {
 	wf *dsl.Workflow
 	s  *State
@@ -112,7 +112,7 @@ type decider struct {
 	names    []model.InstanceName
 	late     bool // the event answers an attempt that is not open
 	stray    bool // the event is a checkpoint or a heartbeat of an attempt that is not open
-	secret   bool // the event contains bytes that may be sensitive
+	secret   bool // the event or a node contains bytes that may be sensitive
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
@@ -131,8 +131,8 @@ type decider struct {
 	// (AttemptDeferred).
 	deferred []string
 
-	// Node number + 1 of the for_each step whose instances the method `passAll` is ending now.
-	// 0 means that there is none.
+	// Node number + 1 of the for_each step of which the methods `passAll` and `giveUp` are ending
+	// instances now, so that `aggregate` does nothing. 0 means that there is none.
 	frozen int
 
 	ready  queue // steps whose dependencies have ended
@@ -344,8 +344,9 @@ func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 // ceilings returns the ceilings that apply to this decision.
 func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 
-// exceeded reports whether the run has reached a ceiling, and returns the failure for this. If the
-// run has reached a ceiling, no step of the run may begin or make another attempt.
+// exceeded reports whether the run has reached the ceiling for records, for the journal or for
+// values, and returns the failure for this. If so, no step of the run may make its first attempt or
+// another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {

@@ -147,7 +147,8 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 
 // completeBy returns the complete-by of a new call. It is the end of the timeout, or the first
 // deadline that applies, if this deadline is earlier (S10, S11). For a lookup of the outcome of a
-// forward attempt, the deadlines of the forward work do not count.
+// forward attempt, the deadlines of the forward work count only if the node is being undone before
+// its next attempt.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))
@@ -243,9 +244,11 @@ func (d caller) given(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 	return dsl.Value{}, nil
 }
 
-// prepare evaluates the preconditions, the input and the key of node i before its first
-// attempt, and returns true. All later attempts and the undo use the same input. If a
-// precondition is false, or an expression cannot be evaluated, prepare handles the failure and
+// prepare evaluates the preconditions, the input and the key of node i before its first attempt,
+// and returns true. If they are evaluated already (Node.Prepared), prepare only returns true: later
+// attempts use the same input. Each iteration of a repeat block evaluates them again. So does a
+// step that a move or a correction makes pending again. If a precondition is false, an expression
+// cannot be evaluated, or the input is too large for the run, prepare handles the failure and
 // returns false.
 func (d caller) prepare(i int) bool {
 	n := d.get(i)

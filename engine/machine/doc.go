@@ -29,9 +29,10 @@
 // A decider makes one decision. Its methods are in one type for each concern, such as slots,
 // caller, answers, clocks, forward, undoing, ending and verbs.
 //
-// The source files form layers. A file uses only files of its own line and of earlier lines.
+// These are the source files, the lower layers first. Most of them use only files of their own line
+// and of earlier lines. There are exceptions: for example, nodeend and turn also use undo.
 //
-//	event, failure, index             events, failures, ceilings, indexes
+//	event, failure, index, signal     events, failures, ceilings, indexes, early signals
 //	state, apply, record              the state of a run, and how records change it
 //	draft, loader                     reused memory, for decisions and for folding records
 //	decider, scope                    a decision, and its expressions
@@ -39,6 +40,7 @@
 //	slots, attempt, ending            what a decision does to one node or to the run
 //	nodeend, turn                     the end of a node; the run turns back
 //	retry, undo                       what follows a failed attempt; the undo of a node
+//	loop, waits                       iterations; steps that call no agent
 //	dispatch, forward                 the start of calls; the start of steps
 //	answer, expire                    the answers of agents; deadlines that have passed
 //	verbs, settle, correct            the verbs of people
@@ -100,9 +102,11 @@
 //     is ignored; the passed deadline only raises an alert.
 //   - While a run is parked, the deadlines of its steps do not pass. When the run continues,
 //     these deadlines move by the time for which the run was parked.
-//   - The verb settle --not-done starts no attempt and no undo. Unless a catch accepts the
-//     failure, the run stays parked until a retry or a compensate.
-//   - The verb retry is refused for a step of unknown outcome whose action is not idempotent.
+//   - The verb settle --not-done starts no attempt of the step. Unless a catch accepts the
+//     failure, or max_failures tolerates it, the run stays parked until a retry or a compensate.
+//     But if the run only waited for the outcome of its pivot, it turns back.
+//   - The verb retry is refused for a step of unknown outcome whose action is not idempotent,
+//     unless the step can be undone before its next attempt (on_rerun = "undo_first").
 //     In the same way, compensate --retry is refused for an undo of unknown outcome whose
 //     action is not idempotent. A person must use settle first.
 //   - A settlement or a late answer never makes an ended step or run active again.
@@ -119,7 +123,8 @@
 //   - A pause that an agent asks for by retry_after also applies to lookups and undos. An
 //     operator's retry does not wait for the end of this pause.
 //   - A run is queued until a step is attempted or fails. Steps that are skipped, or that
-//     have no instances, do not change that.
+//     have no instances, do not change that. After a pause, or after the run was parked, the
+//     run is not queued any more.
 //   - The option --extend never makes a deadline earlier, and never gives a deadline to a run
 //     that has none.
 //   - While a run is open, every verb is recorded, even a verb that changes nothing.

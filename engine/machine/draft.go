@@ -8,7 +8,8 @@ import (
 )
 
 // keptScratch is the largest capacity of a list, in items, that a Scratch keeps for the next
-// decision. A Scratch drops larger lists.
+// decision. A Scratch drops larger lists. If a record changes more nodes than this number, a Loader
+// drops its memory after the record.
 const keptScratch = 256
 
 // A draft holds the nodes that a decision has changed or added.
@@ -124,7 +125,7 @@ func (t *draft) patches(paper *sheet) []model.NodePatch {
 }
 
 // A queue holds numbers of nodes. The method `next` returns them in the order in which they were
-// added.
+// added, unless slots.order has sorted them by priority.
 type queue struct {
 	items   []int
 	first   int

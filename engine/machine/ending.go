@@ -64,7 +64,9 @@ func (d ending) reopen(i int) {
 
 // conclude ends the run if no work is left. If work is left, but no node can continue without a
 // person, there are two cases. If the run goes forward, conclude parks it. If the run is being
-// undone, conclude raises the alert that the compensation has failed.
+// undone, conclude raises the alert that the compensation has failed. In three cases, conclude does
+// neither: the run is paused, is parked because engines died, or goes forward and still waits for a
+// place or its unique key.
 func (d ending) conclude() {
 	r := &d.run
 	switch {
@@ -142,8 +144,9 @@ func (d ending) finish(state status.RunState) {
 	}
 }
 
-// evaluateOutputs computes the outputs of the workflow. If an output cannot be evaluated, its
-// value is null, the field Problem holds the reason, and the run succeeds anyway.
+// evaluateOutputs computes the outputs of the workflow. If an output cannot be evaluated, or makes
+// the outputs too large, its value is null, the field Problem holds the reason, and the run
+// succeeds anyway.
 func (d ending) evaluateOutputs() {
 	sum := int64(0)
 	for _, o := range d.wf.Outputs {

@@ -28,9 +28,10 @@ type Started struct {
 	Name  string       // public id of the run
 	Key   string       // value of unique.key; "" = the workflow has no unique key
 	Vars  dsl.Value
-	// How the run was started: "manual", "submitted", "notify", or a text of cron.Trigger.
+	// How the run was started: "manual", "submitted", "notify", or a text of cron.Trigger or
+	// inbox.Trigger.
 	Trigger   string
-	StartedBy string // the person who started the run; only for display
+	StartedBy string // the person or the program that started the run; only for display
 
 	// Only for a child run: the run and the step that started it. The step waits until the time
 	// Until; zero = without a limit. Until is also the deadline of the child, unless the child's
@@ -121,8 +122,9 @@ type AttemptProgress struct {
 	Blob    []byte // data that the next attempt needs to continue after the checkpoint
 }
 
-// TimePassed makes Decide handle everything that is due at Input.At: deadlines and attempts
-// expire, and pauses end. Only the Supervisor delivers this event (S37, S44).
+// TimePassed makes Decide handle everything that is due at Input.At: deadlines and attempts expire,
+// and pauses end. The Supervisor delivers this event (S37, S44). For an unstaffed run, an engine
+// also decides this event after the messages of the run.
 type TimePassed struct{}
 
 // SlotsFreed says that agents may have free slots, so held steps try to start again. If Admitted is
@@ -134,9 +136,9 @@ type SlotsFreed struct {
 	Admitted bool
 }
 
-// TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
-// former owner stay open, and their answers still count. The new owner may start other
-// attempts at the same time.
+// TakenOver says that an engine took over a run whose owner is gone. Open attempts of the former
+// owner stay open, and their answers still count. Only lookups are closed, because the new owner
+// makes them again. The new owner may start other attempts at the same time.
 type TakenOver struct {
 	By   int32 // membership of the new owner
 	From int32 // membership of the former owner; 0 = there was none
@@ -151,8 +153,8 @@ type EngineLost struct {
 	Why    string // the reason, for people
 }
 
-// CancelRequested asks the run to turn back. If NoCompensate is true, it instead asks the run
-// to end at once, without an undo.
+// CancelRequested asks the run to turn back. If NoCompensate is true, it instead asks the run to
+// end without an undo. Also in this case the run first waits for its calls in flight.
 type CancelRequested struct {
 	NoCompensate bool
 	By, Reason   string
@@ -169,15 +171,15 @@ type PauseRequested struct {
 	Ask        int64
 }
 
-// ResumeRequested ends a pause. It can also give a parked run a later deadline (Extend).
+// ResumeRequested ends a pause. It can also give a paused or parked run a later deadline (Extend).
 type ResumeRequested struct {
 	Extend     time.Duration // time from now to the new deadline of the run; 0 = the deadline stays
 	By, Reason string
 	Ask        int64
 }
 
-// ParentWaits says until when the parent of a child run waits now, because the deadline of the
-// parent has changed. Only the engine sends this event. If the event arrives twice, the second one
+// ParentWaits says until when the parent of a child run waits now, because this time has changed
+// (BoundChild). Only the engine sends this event. If the event arrives twice, the second one
 // changes nothing.
 type ParentWaits struct {
 	Until time.Time // time until which the parent waits now
@@ -185,7 +187,8 @@ type ParentWaits struct {
 	Ask   int64
 }
 
-// RetryRequested gives failed steps of a parked run a new round of attempts (S60).
+// RetryRequested gives failed steps of a parked run a new round of attempts (S60). It also
+// continues a run that is parked because engines died.
 type RetryRequested struct {
 	Step       string // name of the step or instance to repeat; "" = every failed step
 	NewKey     bool   // give the steps a new idempotency key
@@ -219,8 +222,8 @@ const (
 	SettleUndone
 )
 
-// SettleRequested states the real outcome of a step or an undo whose outcome is unknown. It
-// can also correct an earlier settlement.
+// SettleRequested states the real outcome of a step whose outcome is unknown, or of an undo that
+// has failed. It can also correct an earlier settlement.
 type SettleRequested struct {
 	Step       string
 	As         Settlement
@@ -259,8 +262,9 @@ type Migrated struct {
 	Ask        int64
 }
 
-// Refused replaces a verb that the decision refused. It says why, and changes nothing. The
-// journal stores the Refused, so that the person who sent the verb sees the answer.
+// Refused replaces a verb that the decision refused. It says why, and changes nothing. While the
+// run is open, the journal stores the Refused, so that the person who sent the verb sees the
+// answer.
 type Refused struct {
 	Verb   string
 	Reason string

@@ -29,7 +29,7 @@ func (d clocks) pass() {
 }
 
 // passDeadline expires the deadline of node i: of its forward work or of its undo. While the run is
-// parked, no deadline of forward work expires.
+// parked, no deadline of forward work expires, and no deadline of an undo before the next attempt.
 func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -60,10 +60,11 @@ func (d clocks) passDeadline(i int) {
 	d.forward().missed(i, m)
 }
 
-// passAll expires the deadline of the for_each step i. Every open instance ends with
-// deadline_exceeded. An instance with an open child run ends only when the child ends. The step
-// fails if catch does not accept this code. It also fails if an instance has failed earlier and
-// only a person can deal with its effect.
+// passAll expires the deadline of the for_each step i. An open instance ends with
+// deadline_exceeded, with two exceptions. A wait with on_timeout = "continue" succeeds. An instance
+// with an open child run ends only when the child ends. The step fails if catch does not accept the
+// code of such an instance. It also fails if an instance has failed earlier and only a person can
+// deal with its effect.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -104,8 +105,9 @@ func (d clocks) passAll(i int, m model.Miss) {
 	d.forward().giveUp(i, m, true)
 }
 
-// passAttempts closes those attempts of node i whose complete-by has passed, or whose agent
-// was silent for longer than heartbeat_timeout. Their outcome is unknown (S17, S18).
+// passAttempts closes those attempts of node i whose complete-by has passed, or whose agent was
+// silent for longer than heartbeat_timeout. Their outcome is unknown (S17, S18). A forward call for
+// a child run stays open, and the method `outlast` asks the child to turn back.
 func (d clocks) passAttempts(i int) {
 	if d.caller().outlast(i) {
 		return

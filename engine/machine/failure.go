@@ -17,7 +17,8 @@ const (
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated
-	// An undo is impossible, because its input depends on an outcome that is unknown.
+	// An outcome is unknown. If an undo fails with this code, its input depends on this outcome, or
+	// a second undo could do harm.
 	CodeOutcomeUnknown = "outcome_unknown"
 	CodeLimit          = "limit_exceeded" // a step would have exceeded a ceiling of its run
 	// A loop has made all its iterations, and `until` was never true.
@@ -32,10 +33,10 @@ func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }
 
-// limitMiss returns the failure of a step that was not started, because the run would exceed a
-// ceiling. The parameter `name` is the name of the ceiling in the option --limit. The engine does
-// not repeat the step, even if an operator raises the ceiling later. So the advice in the message
-// helps only the next run, or a parked run whose step a person repeats with the verb retry.
+// limitMiss returns the failure of a step because of which the run would exceed a ceiling. The
+// parameter `name` is the name of the ceiling in the option --limit. The engine does not repeat the
+// step, even if an operator raises the ceiling later. So the advice in the message helps only the
+// next run, or a parked run whose step a person repeats with the verb retry.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
@@ -62,8 +63,11 @@ func LostFailure(r *model.Run) dsl.Failure {
 // it stays unknown, and no further lookup is tried.
 const maxLookups = 3
 
-// hopeless reports whether only a person can deal with the effect that a node may have. That
-// is the case if neither a lookup nor an undo can help.
+// hopeless reports whether only a person can deal with the effect that a node may have. Three
+// conditions must hold. First, it is unknown whether the effect exists. Second, the step has an
+// undo, and the undo needs the output of the step. Third, the engine cannot find out the output: no
+// further lookup is possible, and the action is not idempotent, so the engine cannot call it again.
+// If a step has no undo, hopeless returns false, because the effect stays anyway.
 func hopeless(wf *dsl.Workflow, n *model.Node) bool {
 	step := wf.Steps[n.Step]
 	if n.Present() != status.EffectMaybe || n.Known || step.NoUndo || step.Undo == nil {
@@ -89,14 +93,16 @@ const (
 // same state from the record.
 //
 // A ceiling stops only forward work. If a step would exceed a ceiling, it fails with CodeLimit
-// before its agent is called. The run handles this like any other failure. The results of
-// calls in flight still count. Undos and lookups also start above a ceiling, so that the run
-// can still be undone.
+// before its agent is called. Only the value that a repeat block collects is checked after the
+// call. The run handles this failure like any other failure. The results of calls in flight still
+// count. Undos and lookups also start above a ceiling, so that the run can still be undone.
 type Ceilings struct {
 	Instances int   // maximum number of instances of all for_each steps of the run together
 	Records   int   // maximum number of records in the run's journal
 	Journal   int64 // maximum size of the run's journal in the store, in bytes
-	// Maximum total size of the inputs, outputs and each.values of all steps, in bytes.
+	// Maximum total size of the values of all steps, in bytes. These are for example inputs,
+	// outputs, each.values, collected values and error.data. The last checkpoint of each step
+	// counts, too.
 	Values int64
 	// Maximum total size of all recorded checkpoints, in bytes. Each checkpoint counts with
 	// its size plus checkpointCost.

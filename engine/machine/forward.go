@@ -7,8 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/moving"
 )
 
-// accept handles Started, the first event of a run. It sets the initial state of the run and
-// makes the steps without dependencies ready (S14).
+// accept handles Started, the first event of a run. It sets the initial state of the run and makes
+// the first steps ready (S14). It makes no step ready if the run waits for a place or its unique
+// key, or must turn back or park at once.
 func (d forward) accept(ev Started) {
 	r := &d.run
 	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key

@@ -11,9 +11,9 @@ import (
 )
 
 // A lazyHeap orders nodes by a key, smallest key first. Nodes with the same key are ordered by
-// number. When the key of a node changes, the old entry stays in the heap until it reaches the
-// top. Such an entry is stale. A reader finds stale entries by comparing the key in the entry
-// with the present key of the node.
+// number. When the key of a node changes, the old entry stays in the heap until the method `prune`
+// removes it. Such an entry is stale. A reader finds stale entries by comparing the key in the
+// entry with the present key of the node.
 type lazyHeap struct {
 	items []entry
 	valid int // number of nodes that have a key
@@ -91,8 +91,8 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 
 // prune removes stale entries from the top. The function in the parameter `key` returns the present
 // key of a node. If more than half of all entries are stale, and the heap is not very small, prune
-// removes all stale entries. So the heap never has many more entries than there are nodes with a
-// key.
+// removes all stale entries. So after prune, the heap usually has at most twice as many entries as
+// there are nodes with a key, plus 32.
 func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
@@ -199,7 +199,7 @@ type known struct {
 	more map[uint64]model.Origin
 	// Hash of the value at each Origin in `more`; nil as long as `more` is nil.
 	hashes map[model.Origin]uint64
-	bytes  int64 // total size of the values of all nodes, in bytes
+	bytes  int64 // total size of the values and the last checkpoints of all nodes, in bytes
 }
 
 type knownValue struct {

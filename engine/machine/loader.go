@@ -77,8 +77,8 @@ func (l *Loader) Node(i int, mask uint64) *model.Node {
 	return &n.node
 }
 
-// Change returns the change that the record makes to the state. The caller calls it after it
-// has read the whole record. The result is valid until the next call of Begin.
+// Change returns the change that the record makes to the state. The caller calls it after it has
+// read the whole record. The result is valid until the next call of Apply or Begin.
 func (l *Loader) Change() *Change {
 	if l.mask&model.RunOutputsBit != 0 {
 		l.s.resolveOutputs(l.change.run.Outputs)

@@ -13,8 +13,9 @@ import (
 // each iteration. Loop.Past is true if an earlier iteration had an effect. When the run turns back,
 // one undo reverts the effects of all iterations.
 
-// maxAtOnce is how many iterations one decision may begin, counted over all steps. Without this
-// limit, a loop that calls no agent could keep a decision busy for ever.
+// maxAtOnce is how many iterations one decision may begin, counted over all steps. The first
+// iteration of a step does not count. Without this limit, a loop that calls no agent could keep a
+// decision busy for ever.
 const maxAtOnce = 100
 
 // succeed is called when the call or the wait of node i has succeeded. If the step has no repeat
@@ -97,9 +98,10 @@ func (d loops) gather(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// gatherLast collects the value of an iteration that has an effect, but did not end well: its
-// result came after the run had turned back, or its value exceeded a limit. The undo needs this
-// value, so no limit applies. If the value cannot be computed, the undo still has self.output.
+// gatherLast collects the value of an iteration that has an effect, but did not end well: for
+// example, its result came after the run had turned back, a postcondition failed, or its value
+// exceeded a limit. The undo needs this value, so no limit applies. If the value cannot be
+// computed, the undo still has self.output.
 func (d loops) gatherLast(i int) {
 	n := d.get(i)
 	if !n.Known || !d.lacks(n) {
@@ -148,8 +150,9 @@ func tooMuch(format string, args ...any) model.Miss {
 }
 
 // plan plans the next iteration of node i. The iteration begins after the interval of the repeat
-// block, or at once if there is no interval. If the interval would end after the deadline, the loop
-// ends.
+// block. If there is no interval, it begins at once, or in a later decision if the run is parked,
+// early signals are left for a wait step, or this decision has planned more than maxAtOnce
+// iterations. If the interval would end at the deadline or after it, the loop ends.
 func (d loops) plan(i int) {
 	n := d.edit(i)
 	step := d.step(n)

@@ -66,7 +66,7 @@ func (d forward) aggregate(i int) {
 }
 
 // tolerated returns how many instances of the for_each step i may fail; 0 if max_failures is
-// not set.
+// not set, or if the settings of the step cannot be evaluated.
 func (d forward) tolerated(i int) int {
 	a := d.get(i)
 	settings, err := d.settings(a)
@@ -141,7 +141,8 @@ func (d undoing) resumeUndo(i int) {
 }
 
 // undoFails ends the undo of node i as failed. The steps on which this node depends cannot be
-// undone now. The undo of all other steps continues.
+// undone now. The undo of all other steps continues. If the node was being undone before its next
+// attempt, the method `clearingFails` decides what happens instead.
 func (d undoing) undoFails(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Clearing {
@@ -188,7 +189,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 }
 
 // endUndo ends the undo of node i. The parameter `how` is the state of the undo from now on. After
-// this, the steps on which the node depends may be undone.
+// this, the steps on which the node depends may be undone. If the node was being undone before its
+// next attempt, endUndo instead starts this attempt (cleared).
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {

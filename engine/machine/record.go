@@ -21,12 +21,15 @@ type Record struct {
 
 	commands []Command // not persisted: only the process that committed the record executes them
 	late     bool      // not persisted: the event answers an attempt that is not open
-	// Not persisted. True if the event contains bytes, such as a checkpoint, that may be sensitive.
+	// Not persisted. True if the record contains bytes, such as a checkpoint, that may be sensitive.
 	secret bool
 	// Not persisted. True if the run had ended before the event, so the record changes nothing.
 	final bool
-	names []model.InstanceName // not persisted: instances that the record adds
-	// Not persisted: cached values, valid only once this record is committed.
+	// Not persisted: names of the instances that the record adds, and of the nodes that a move adds,
+	// removes or renames.
+	names []model.InstanceName
+	// Not persisted: the cache that the decision has filled. If the cache is pending, its values
+	// are valid only after this record was applied.
 	cache *cache
 
 	// Not persisted. The state on which the record was decided; nil = not decided on a state.
@@ -76,7 +79,8 @@ func (r *Record) Delta() model.Delta { return model.Delta{At: r.at, Run: r.run, 
 func (r Record) At() time.Time { return r.at.Time() }
 
 // Event returns the event of the record. If the decision refused a verb, it returns a Refused
-// instead of the verb.
+// instead of the verb. If a late answer or checkpoint had no effect, but other things changed
+// because time has passed, it returns TimePassed instead of that event.
 func (r Record) Event() Event { return r.event }
 
 // Refused returns why a verb was refused, and true. It returns false if the record refuses no
@@ -138,10 +142,12 @@ func (r Record) Reached() []string {
 }
 
 // Replies returns where the replies of a run go, and which replies the record causes, in order. s
-// is the state before the record. The result is nil if the run has no replies. A record of
-// EngineLost causes no reply, because the run must not be read. The first reply of a run is
-// `accepted`: the run is stored. The second is `started`: its first step begins. Each later reply
-// is the name of a state that the run reaches.
+// is the state before the record. Both results are nil if the run has no replies, or if the record
+// changes only nodes. A record of EngineLost causes no reply, because the run must not be read. The
+// first reply of a run is `accepted`: the run is stored. The reply `started` follows when the run
+// counts as begun (Run.Begun) and goes forward, for example because its first step begins. If the
+// run first parks or turns back, there is no such reply. Each other reply is the name of a state
+// that the method Reached returns, without `overdue`.
 func (r Record) Replies(s *State) (*model.ReplyTo, []string) {
 	to := s.run.Reply
 	if r.run != nil && r.run.Mask&model.RunReplyBit != 0 {
@@ -214,14 +220,14 @@ func stepRow(i int, n *model.Node) StepRow {
 	return row
 }
 
-// NewNodes returns the instances of for_each steps that the record adds. Only a record that
-// this process decided has this list. For a record that was read from a journal, NewNodes
-// returns nil.
+// NewNodes returns the names of the instances that the record adds. If the record moves the run, it
+// returns the names of the nodes that the move adds, removes or renames. Only a record that this
+// process decided has this list. For a record that was read from a journal, NewNodes returns nil.
 func (r Record) NewNodes() []model.InstanceName { return r.names }
 
 // Sensitive reports whether the record must be sealed. It returns true if the record contains
-// sensitive values. It also returns true if the record contains the fixed parts of a text with
-// a secret, such as `Bearer ` before a token.
+// sensitive values, or a checkpoint that may be sensitive. It also returns true if the record
+// contains the fixed parts of a text with a secret, such as `Bearer ` before a token.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
 	r.values(func(h model.StoredValue) {
@@ -329,8 +335,8 @@ type Invoke struct {
 	// Idempotency key of the forward call, if this call is an undo or asks for the outcome of an
 	// undo. Otherwise "".
 	ForwardKey string
-	// Number of the attempt, as people see it. The number starts again at 1 for each Purpose and
-	// each round of attempts.
+	// Number of the attempt, as people see it. The number starts again at 1 for each kind of call
+	// and each round of attempts.
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
@@ -346,10 +352,11 @@ type Invoke struct {
 	NoCompensate bool
 }
 
-// Stop tells the agent that the engine does not need the answer to a running call any more.
-// Stop does not close the attempt. Decide makes a Stop in two cases. First, the run turned
-// back, and the action is read-only or may be interrupted. Second, the agent was silent for
-// too long, and the attempt is closed already.
+// Stop tells the agent that the engine does not need the answer to a running call any more. Stop
+// does not close the attempt. Decide makes a Stop in three cases. First, the run turned back, or
+// would turn back and waits for its pivot, and the action is read-only or may be interrupted.
+// Second, the agent was silent for too long, and the attempt is closed already. Third, the time for
+// a child run is over.
 type Stop struct {
 	Attempt AttemptID
 	// NoCompensate is true if the run was cancelled without compensation. A child run must then end
@@ -359,9 +366,9 @@ type Stop struct {
 }
 
 // PauseChild tells the engine to pause the run of a group, because the run around the group is
-// paused or parked. If the field On is false, it tells the engine that this pause is over. For a
-// call that a takeover sends again, there is no PauseChild: the field Invoke.Pause of the call
-// holds the same data.
+// paused or parked. If the field On is false, it tells the engine that this pause is over. A call
+// that a takeover sends again needs no PauseChild: the field Invoke.Pause of the call holds the
+// same data.
 type PauseChild struct {
 	Attempt AttemptID // the open call that waits for the run of the group
 	On      bool
@@ -381,9 +388,11 @@ func (p PauseChild) Why() string {
 	return "the run around the group is paused"
 }
 
-// BoundChild tells the engine until when a call waits for its child run, after the deadline of the
-// run has changed. After a takeover, a BoundChild follows each call that is sent again. The reason
-// is that the former owner may have ended before it sent the new time to the child.
+// BoundChild tells the engine until when a call waits for its child run. Decide makes it when this
+// time has changed: the deadline of the run has changed, or the run was parked, or a parked run
+// continues. After a takeover, a BoundChild follows each call that is sent again, unless the child
+// must turn back. The reason is that the former owner may have ended before it sent the new time to
+// the child.
 type BoundChild struct {
 	Attempt AttemptID // the open call that waits for the child run
 	Until   time.Time // the new complete-by of this call
@@ -395,7 +404,7 @@ type Alert struct {
 	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`,
 	// `slow_decision` and `snapshot_refused`.
 	Kind    string
-	Step    string // step name; "" = the alert is about the whole run
+	Step    string // name of the step or instance; "" = the alert is about the whole run
 	Code    string
 	Message string
 }
@@ -417,8 +426,9 @@ func (r Record) MovedTo() int32 {
 }
 
 // Moved returns the workflow that the run has after the record. If the record moved the run to
-// another definition, this is the workflow in the parameter `next` (Input.Next). Otherwise it is
-// the workflow that the run had before the record, in the parameter `before`.
+// another definition, this is a copy of the workflow in the parameter `next` (Input.Next), whose
+// steps are numbered like the nodes of the run. If the record did not move the run, or `next` is
+// nil, it is the workflow that the run had before the record, in the parameter `before`.
 func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
 	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || next == nil {
 		return before

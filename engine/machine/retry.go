@@ -17,8 +17,9 @@ var transient = []string{
 	sdk.CodeUnavailable, sdk.CodeTimeout, sdk.CodeAgentLost, sdk.CodeRateLimited, sdk.CodeAborted,
 }
 
-// missed decides what follows a forward attempt of node i that failed or whose outcome is
-// unknown. If the outcome is unknown and the action has a lookup, missed plans the lookup
+// missed decides what follows a failure of the forward work of node i: an attempt has failed, its
+// outcome is unknown, or no attempt could be made, for example because an expression failed. If the
+// outcome is unknown, the action has a lookup, and no attempt is open, missed plans the lookup
 // first.
 func (d forward) missed(i int, m model.Miss) {
 	n := d.edit(i)
@@ -42,9 +43,11 @@ func (d forward) lookupMissed(i int) {
 	d.follow(i, n.Fwd.Blamed())
 }
 
-// follow decides what follows a failed attempt of node i. It tries, in this order: another
-// attempt, a cool-down, catch, and the failure of the step. While another attempt is open, the
-// step does not fail, because that attempt may still succeed.
+// follow decides what follows a failed attempt of node i. If the run goes forward, it tries, in
+// this order: another attempt, a cool-down, catch, and the failure of the step. While another
+// attempt is open, the step does not fail, because that attempt may still succeed. If the run has
+// turned back, the node ends as failed. If the run waits for the outcome of its pivot before it
+// turns back, the method `resolvePivot` decides.
 func (d forward) follow(i int, m model.Miss) {
 	n := d.edit(i)
 	if n.Undo != model.UndoNone {

@@ -84,7 +84,7 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 }
 
 // caughtScope returns the values that catch.output of a node can read: the values that the method
-// `scope` returns, and the failure m as self.error.
+// `scope` returns, but as self.* only the failure m, as self.error.
 func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
@@ -92,8 +92,8 @@ func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	return sc
 }
 
-// self returns the values of self.* that every expression of a step with a repeat block can read.
-// It returns nil if the step of node n has no repeat block.
+// self returns self.previous and self.collected, which the expressions of a step with a repeat
+// block can read, except catch.output. It returns nil if the step of node n has no repeat block.
 func (d loops) self(n *model.Node) *dsl.Self {
 	r := d.step(n).Repeat
 	if r == nil {
@@ -182,7 +182,8 @@ func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 
 // undoSettings returns the settings of the undo of the node's step, such as timeout and retry. It
 // returns default settings if the workflow gives no settings, or if these cannot be evaluated. With
-// the defaults, transient failures are repeated until the deadline, with pauses of 1 s to 5 min.
+// the defaults, transient failures are repeated until the deadline. The longest possible pause
+// grows from 1 s to 5 min, and jitter makes each pause shorter.
 func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	undo := d.step(n).Undo
 	if undo == nil || undo.Settings == nil {
@@ -199,7 +200,8 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	return d.seen.undoSettings
 }
 
-// forwardKey returns the idempotency key of a node's forward calls. All attempts have the same
+// forwardKey returns the idempotency key of a node's forward calls. If the step sets
+// idempotency_key, the key is the value of this argument. Otherwise, all attempts have the same
 // key, on every engine, and no other node has that key (S26, S29). So the key contains no attempt
 // number, no time and no list position. Only another iteration of a repeat step, or a new
 // generation of the node (Node.Gen), gets another key.

@@ -48,8 +48,9 @@ func (d verbs) settleRequested(ev SettleRequested) {
 
 // settleForward settles a step whose outcome is unknown while the run goes forward. If the person
 // states that nothing was done, the step is not called again. If the catch block of the step
-// accepts the failure, or max_failures tolerates it, the run continues. In all other cases the run
-// stays parked until a person sends retry or compensate.
+// accepts the failure, or max_failures tolerates it, the run continues. If the step is the pivot,
+// and the run only waited for its outcome, the run turns back. In all other cases the run stays
+// parked until a person sends another verb, such as retry or compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -96,9 +97,9 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 
 // following returns what the verb settle decides about node i. The result is StatedNothing for a
 // step with a repeat block: its loop uses the decision at once, so no person can correct it later.
-// For another step it is StatedEnd if the run is parked because of the node: the person decides the
-// effect, and also how the node ends. If the run is not parked because of the node, it is
-// StatedEffect: the person decides only the effect.
+// For another step it is StatedEnd if the method `blocks` returns true: the person decides the
+// effect, and also how the node ends. If `blocks` returns false, it is StatedEffect: the person
+// decides only the effect.
 func (d verbs) following(i int) model.Statement {
 	if d.step(d.get(i)).Repeat != nil {
 		return model.StatedNothing
@@ -109,8 +110,10 @@ func (d verbs) following(i int) model.Statement {
 	return model.StatedEffect
 }
 
-// blocks reports whether the run is parked because of node i: the node has failed, and neither
-// catch nor max_failures has handled the failure.
+// blocks reports whether the verb settle also decides how node i ends: the run is parked, the node
+// has failed, and its step has not ended well. Usually the run is parked because of this node. But
+// blocks also returns true for a failed instance that max_failures tolerates, if its for_each step
+// is still open and the run is parked for another reason.
 func (d verbs) blocks(i int) bool {
 	n := d.get(i)
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()

@@ -11,14 +11,16 @@ import (
 
 // A State holds everything that is known about one run. It is computed from the run's records,
 // which are applied one after the other. It is plain data with a few indexes. Apply keeps the
-// indexes up to date. Only one goroutine at a time may use a State. Decide only reads a State,
-// except that it fills caches of decoded values. States, records and the drafts of decisions may
-// point to the same data where they are equal.
+// indexes up to date. Only one goroutine at a time may use a State. In a State, Decide changes only
+// the caches of decoded values and the field `private`. States, records and the drafts of decisions
+// may point to the same data where they are equal.
 type State struct {
 	run   model.Run
 	nodes []*model.Node // a node is changed in place only if `private` is true
 
-	private bool // no record, draft or other state shares the list `nodes`, or data of these nodes
+	// No record, draft or other state shares the list `nodes`, or data of these nodes. All states
+	// share the nodes in model.Pristine in any case.
+	private bool
 
 	schedule
 	values known
@@ -48,12 +50,15 @@ func (s *State) Clone() *State {
 }
 
 // A cache holds decoded values that expressions read. They can be computed again at any time.
-// A decision adds values to the cache. These values are valid only if the record of the
-// decision is applied. Until then the cache is pending.
+// A decision adds values to the cache. If a value is the result of a step that the decision itself
+// has ended, the value is valid only if the record of the decision is applied. Until then the cache
+// is pending.
 type cache struct {
-	memo    dsl.Memo
-	results map[int]dsl.StepResult // results of finished for_each steps, by index of the step
-	pending bool                   // a value is from a decision whose record is not applied yet
+	memo dsl.Memo
+	// Results of finished steps with for_each, or with a repeat block that collects values, by index
+	// of the step.
+	results map[int]dsl.StepResult
+	pending bool // a value is from a decision whose record is not applied yet
 }
 
 // A schedule holds indexes that order the nodes of a state by time. Apply keeps them up to
@@ -181,13 +186,14 @@ func (s *State) Failure() dsl.Failure {
 // must not change the result.
 func (s *State) Run() *model.Run { return &s.run }
 
-// Nodes returns the nodes: first all steps in order of declaration, then the instances. The
-// caller must not change them.
+// Nodes returns the nodes: first all steps in order of declaration, then the instances. A move
+// keeps the numbers of the nodes and adds new steps at the end, so in a moved run, steps may follow
+// instances. The caller must not change the nodes.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
 // NextDue returns the earliest time at which TimePassed changes the run, if no other event comes
-// before. It returns false if there is no such time: the run has ended, or it waits only for
-// something without a known time, such as a person, a signal or a free slot.
+// before. It returns false if there is no such time: the state has no record, the run has ended, or
+// it waits only for something without a known time, such as a person, a signal or a free slot.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
@@ -289,8 +295,8 @@ func (s *State) FindNode(wf *dsl.Workflow, name string) (int, bool) {
 }
 
 // Silence returns the time from the start of an attempt to the moment at which its next
-// heartbeat is due. It returns 0 if the attempt needs no heartbeat, or does not exist. For a
-// new attempt, the result is the heartbeat_timeout.
+// heartbeat is due. It returns 0 if the attempt needs no heartbeat before its complete-by, or does
+// not exist. For a new attempt, any other result is the heartbeat_timeout.
 func (s *State) Silence(id AttemptID) time.Duration {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
 		return 0
@@ -302,8 +308,8 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	return a.Silent.Time().Sub(a.Started.Time())
 }
 
-// Hopeless reports whether only a person can deal with the effect that node i may have. That is the
-// case if neither a lookup nor an undo can help.
+// Hopeless reports whether only a person can deal with the effect that node i may have. The comment
+// of the function `hopeless` says when that is the case.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
 
 // Weight returns an estimate of how many bytes of memory the state takes.

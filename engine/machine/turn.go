@@ -93,12 +93,12 @@ func (d undoing) turnAtPivot() {
 	}
 }
 
-// resolvePivot is called while the run waits for the outcome of the pivot before it turns back. An
-// attempt of the pivot, node i, has ended without a result. If the pivot cannot have had an effect,
-// the run turns back. But if the workflow's compensation mode is manual, and the run was not
-// cancelled, the run is parked instead. If the outcome of the pivot is unknown and the action has a
-// lookup, the lookup is planned. If the outcome stays unknown, the run is parked and nothing is
-// undone.
+// resolvePivot is called while the run waits for the outcome of the pivot before it turns back:
+// when this wait begins, and when an attempt of the pivot, node i, has ended without a result. If
+// an attempt is open, resolvePivot waits for its end. If the pivot cannot have had an effect, the
+// run turns back. But if the workflow's compensation mode is manual, and the run was not cancelled,
+// the run is parked instead. If the outcome of the pivot is unknown and the action has a lookup,
+// the lookup is planned. If the outcome stays unknown, the run is parked and nothing is undone.
 func (d undoing) resolvePivot(i int) {
 	n := d.edit(i)
 	if n.Open() {
@@ -145,7 +145,8 @@ func (d undoing) pivotPassed() {
 }
 
 // passRun expires the two deadlines of the run, if they have passed: the deadline of the forward
-// work, and the deadline of the compensation (S57).
+// work, and the deadline of the compensation (S57). It also makes the run turn back if the time
+// StartBy has passed and no step has begun.
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {

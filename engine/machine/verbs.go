@@ -35,12 +35,13 @@ func noneFailed(of, step string) string {
 	return "no failed step " + step
 }
 
-// takenOver records the new owner. Attempts of the former owner stay open. Idempotent actions
-// are called again at once with the same key. For other actions, the run waits until the old
-// attempt is answered or has expired.
+// takenOver records the new owner. Attempts of the former owner stay open, except lookups, which
+// are made again. A call for a child run is sent again as the same attempt (attach). For another
+// call, the method `supersede` decides whether a further attempt with the same key may start at
+// once. If not, the run waits until the old attempt is answered or has expired.
 func (d verbs) takenOver(ev TakenOver) {
 	d.run.Owner = ev.By
-	if len(d.run.Holds) > 0 { // no hold is kept: the new owner has other circuits, and free slots
+	if len(d.run.Holds) > 0 { // no time or reason is kept: the new owner has other circuits and slots
 		d.run.Holds = slices.Clone(d.run.Holds)
 		for k := range d.run.Holds {
 			d.run.Holds[k].Until, d.run.Holds[k].Why = 0, ""
@@ -55,8 +56,9 @@ func (d verbs) takenOver(ev TakenOver) {
 	}
 }
 
-// supersede plans another attempt of node i while an attempt of the former owner is open. It
-// does so only if two calls at the same time are safe, and the step has attempts left.
+// supersede plans another call of node i while the agent may still work on a call of the former
+// owner. It does so only if two calls at the same time are safe. For a call that is not a lookup,
+// attempts must be left, too. If the call of the former owner is a lookup, supersede closes it.
 func (d verbs) supersede(i int) {
 	n := d.get(i)
 	t := n.Track()
@@ -201,7 +203,7 @@ func (d verbs) tooLong(verb, person string, by time.Duration, instead string) bo
 }
 
 // extend gives the forward work of the run a later deadline. It does nothing if the run has no
-// deadline of its own, or if the new deadline would be earlier.
+// deadline of its own, or is being undone. The deadline stays if the new one would be earlier.
 func (d verbs) extend(by time.Duration) {
 	own, until := bounds(d).ownAndUntil()
 	if by > 0 && d.run.Phase == model.PhaseForward && own != 0 {
@@ -349,7 +351,8 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 }
 
 // compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or skips
-// failed undos: those of the step ev.Step, or all failed undos if ev.Step is "".
+// failed undos: those of the step ev.Step, or all failed undos if ev.Step is "". If the verb comes
+// from the parent, compensateRequested makes a child run turn back that has succeeded.
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Parent {
@@ -424,8 +427,9 @@ func (d verbs) freshUndo(i int) {
 	d.undo.push(i)
 }
 
-// awake is called when a person repeats or settles the undo of instance i. It makes the undo of the
-// for_each step active again, unless the undo of another instance has failed.
+// awake is called when a person repeats, skips or settles the undo of node i. If the node is an
+// instance, awake makes the undo of its for_each step active again, unless the undo of another
+// instance has failed. If the node is not an instance, awake does nothing.
 func (d verbs) awake(i int) {
 	n := d.get(i)
 	if !n.Item {

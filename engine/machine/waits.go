@@ -106,8 +106,9 @@ func (d waits) takes(i int, s signal) bool {
 	return true
 }
 
-// done ends node i as succeeded, with the output in the parameter `out`. The step of the node calls
-// no agent. If a postcondition does not hold, or the output is too large, the node fails.
+// done ends node i as succeeded, with the output in the parameter `out`. If the step has a repeat
+// block that is not over, done plans the next iteration instead. The step of the node calls no
+// agent. If a postcondition does not hold, or the output is too large, the node fails.
 func (d waits) done(i int, out dsl.Value) {
 	n := d.edit(i)
 	n.Fwd.Act = model.Idle

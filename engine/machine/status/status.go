@@ -15,15 +15,15 @@ const (
 	RunInvalid RunState = 0
 	RunQueued  RunState = 1 // accepted; nothing has started
 	RunRunning RunState = 2
-	// No agent works for the run: each open step waits for a time or a signal, or the run waits
-	// for its place or key.
+	// No agent works for the run: each open step waits for a time or a signal. A run that waits for
+	// its place or key also has this state, if it is not queued any more, for example after a pause.
 	RunWaiting            RunState = 3
 	RunPaused             RunState = 4
 	RunCompensating       RunState = 5
 	RunParked             RunState = 6 // the run waits for a person
 	RunCompensationFailed RunState = 7 // an undo has failed, and the run waits for a person
 	RunSucceeded          RunState = 10
-	RunFailed             RunState = 11 // the run turned back, and there was nothing to undo
+	RunFailed             RunState = 11 // the run turned back, and no effect had to be undone
 	RunCompensated        RunState = 12 // the run turned back; its effects were undone or left
 	RunCancelled          RunState = 13
 )
@@ -35,7 +35,8 @@ const Overdue = "overdue"
 // Final reports whether the run has ended.
 func (s RunState) Final() bool { return s >= RunSucceeded }
 
-// NeedsHuman reports whether only a person can make the run continue.
+// NeedsHuman reports whether the run waits for a person, because it cannot continue alone. It
+// returns false for a paused run, because a person asked for the pause.
 func (s RunState) NeedsHuman() bool { return s == RunParked || s == RunCompensationFailed }
 
 // String returns the state's name as users see it.
@@ -79,9 +80,13 @@ const (
 	StepInvalid StepState = 0
 	StepPending StepState = 1
 	StepRunning StepState = 2
-	// The step could start, but no slot is free, a secret is missing, or the circuit is open.
-	StepHeld       StepState = 3
-	StepBackoff    StepState = 4 // the step is in a pause before its next call
+	// The step could start, but its agent takes no call now: for example, no slot is free, a secret
+	// is missing, or the circuit is open. The same state means that the run may start no call,
+	// because it is paused or parked.
+	StepHeld StepState = 3
+	// The step is in a pause before its next attempt or iteration, or it is undone before its next
+	// attempt.
+	StepBackoff    StepState = 4
 	StepWaiting    StepState = 5 // the step waits for a time, a signal or its instances
 	StepSucceeded  StepState = 6
 	StepSkipped    StepState = 7
@@ -106,8 +111,9 @@ type Effect uint8
 
 // Values of Effect.
 const (
-	EffectNone  Effect = 0
-	EffectMaybe Effect = 1 // an attempt was sent, and it did not end in a definite failure
+	EffectNone Effect = 0
+	// An attempt was started, and it did not end in a definite failure, or a checkpoint is recorded.
+	EffectMaybe Effect = 1
 	EffectDone  Effect = 2
 )
 
