@@ -13,8 +13,8 @@ type Assignment struct {
 	// variable decides how Text is read:
 	//   - For the type string, Text is the string itself.
 	//   - For any other type, Text is an expression.
-	//   - For a variable with neither a type nor a default, Text is an expression if it is a valid
-	//     list or object. Any other Text is the string itself.
+	//   - For a variable without a type whose default is missing or null, Text is an expression if
+	//     it is a valid list or object. Any other Text is the string itself.
 	Text   string
 	Source string     // origin of the value: "--var", "ENGINE_VAR_x" or "file.vars.hcl:3"
 	Where  diag.Range // position of the value in a values file; zero for other sources
