@@ -90,8 +90,9 @@ type liveSource struct {
 
 // Limits of what file() and similar functions read for one module. They are needed because the
 // engine stores everything that was read in the definition. maxReads is the largest number of
-// reads; a second read of the same file does not count. maxReadBytes is the largest size of all
-// files together, in bytes.
+// reads; a second read of the same file does not count. If the files read so far have more than
+// maxReadBytes bytes together, the module may read no further file. So all files together may be
+// larger than maxReadBytes by one file.
 const (
 	maxReads     = 10_000
 	maxReadBytes = 16 << 20
@@ -100,7 +101,8 @@ const (
 // A readUse counts what a module has read.
 type readUse struct{ reads, bytes int }
 
-// admit counts one more read. It returns an error if the module has already reached a limit.
+// admit counts one more read. It returns an error if the module now has more than maxReads reads,
+// or has already read more than maxReadBytes bytes.
 func (u *readUse) admit() error {
 	switch u.reads++; {
 	case u.reads > maxReads:

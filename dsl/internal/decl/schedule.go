@@ -144,8 +144,9 @@ func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	return 0
 }
 
-// skips reports whether the argument `overlap` of a schedule is "skip". Without the argument, e is
-// nil. If the argument is invalid, skips returns false.
+// skips reports whether the argument `overlap` of a schedule is "skip". If e is nil, the schedule
+// has no such argument, and skips returns true, because "skip" is the default. If the argument is
+// invalid, skips returns false.
 func skips(e *eval.Expr) bool {
 	if e == nil {
 		return true
@@ -157,7 +158,8 @@ func skips(e *eval.Expr) bool {
 // upperFirst returns the text s with a capital first letter. The text must not be empty.
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// UsesTick reports whether an expression refers to run.tick, directly or through locals.
+// UsesTick reports whether an expression refers to run.tick, directly or through locals. It does
+// not find the forms run["tick"] and local["NAME"].
 func (w *Workflow) UsesTick(e *eval.Expr) bool { return w.usesTick(e, map[string]bool{}) }
 
 func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
@@ -234,9 +236,9 @@ func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 	}
 }
 
-// selects reads the select block of an on_event block. The rows of the query give values to
-// the variables. So only the arguments `when` and `args` of the on_event block can refer to
-// the event.
+// selects reads the select block of an on_event block. The rows of the query give values to the
+// variables. So only the argument `when` of the on_event block and the argument `args` of the
+// select block can refer to the event.
 func (d eventDecoder) selects(e *OnEvent, b *syntax.Block) {
 	if e.ForEach != nil {
 		d.Errorf(e.ForEach.Range, "Two kinds of lists", "for_each starts a run for each key in the event, and select starts one for each row of a query. Use one of them.")
