@@ -22,7 +22,7 @@ import (
 type bind struct {
 	ev      *eval.Evaluator
 	decls   map[string]*decl.Variable // variables of the workflow and of the module, by name
-	known   map[string]bool           // names of the variables of all workflows
+	known   map[string]bool           // names of the variables of all workflows; nil for a child run or a library
 	sources map[string][]byte         // source files by name, for messages
 	blocks  report.BlockRanges        // positions of the blocks, for messages
 }
@@ -233,8 +233,8 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 
 // rulesOf returns the rules of a variable. If the variable is sensitive, or is declared outside of
 // workflows, rulesOf returns none. For any other variable, it returns a rule for each condition
-// that can become a rule. A condition cannot become a rule if it refers to a variable without
-// rules, for example.
+// that can become a rule. A condition cannot become a rule if it refers to a sensitive variable or
+// to a variable outside of workflows, for example.
 func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule) {
 	if v.Deployment || v.Sensitive {
 		return nil

@@ -212,8 +212,8 @@ func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	return nil
 }
 
-// A setting is an attribute in the source that changes noun.Settings. It is in a step, in a retry
-// block or in a compensate block.
+// A setting is an attribute in the source that changes noun.Settings. It is in a step, or in a
+// retry, repeat or compensate block.
 type setting struct {
 	name string         // name of the attribute
 	e    *eval.Expr     // value of the attribute
