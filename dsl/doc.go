@@ -64,7 +64,8 @@
 //	group.N                in the same forms as step.N, without the last three attributes
 //	each.key, each.value   with for_each
 //	self                   in postcondition, fail_when, repeat and compensate
-//	self.previous          with repeat, also in other arguments of the step; self.collected, too
+//	self.previous          with repeat, also in most other arguments of the step
+//	self.collected         with repeat and collect, in the same arguments as self.previous
 //	self.error             in the output of catch
 //	self.key, self.output  in an action block: self.key in input, self.output in result and fail_when
 //	failure                in compensate and notify

@@ -55,7 +55,7 @@ type Module struct {
 	Funcs     map[string]function.Function
 	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
 	File      string             // name of the only file, if the module is a single file; otherwise ""
-	Failed    bool               // true = the module has errors
+	Failed    bool               // true = the module has errors; in a library, true only if a file cannot be parsed
 	// true = some declarations of the files are not here, because a file has errors or the check
 	// ended early
 	Partial bool

@@ -158,8 +158,7 @@ func skips(e *eval.Expr) bool {
 // upperFirst returns the text s with a capital first letter. The text must not be empty.
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// UsesTick reports whether an expression refers to run.tick, directly or through locals. It does
-// not find the forms run["tick"] and local["NAME"].
+// UsesTick reports whether an expression refers to run.tick, directly or through locals.
 func (w *Workflow) UsesTick(e *eval.Expr) bool { return w.usesTick(e, map[string]bool{}) }
 
 func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {

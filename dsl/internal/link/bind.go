@@ -98,8 +98,8 @@ func sourceOf(a noun.Assignment) string {
 	return a.Source
 }
 
-// assignmentError adds an error about an assignment to r. If the assignment is in a values file,
-// the error contains the position of the assignment.
+// assignmentError adds an error about an assignment to r. If the position of the assignment is
+// known, the error contains it.
 func assignmentError(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
