@@ -94,9 +94,9 @@
 //
 // # Packages
 //
-// This package holds the three functions, stored definitions, and the names of the
-// types in nouns.go. Packages below dsl/internal do the work. In this list, a package
-// may import only the packages above it or before it on the same line:
+// This package holds Parse, Link, stored definitions, and the names of the types in
+// nouns.go. Packages below dsl/internal do the work. Of the packages in this list, a
+// package may import only the ones above it or before it on the same line:
 //
 //	value, metered, functions   values, limits of cost, functions
 //	report, eval, fasteval      findings, evaluation, faster evaluation of common expressions

@@ -70,10 +70,11 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 
 // A readSource supplies the results of file(), fileset(), fileexists(), env() and similar
 // functions. These functions read files and the environment only while a definition is loaded. A
-// readSource adds their results to Module.Reads, if they are not there already.
+// readSource makes sure that their results are in Module.Reads: liveSource adds a missing result,
+// and storedSource returns an error for a missing result of a file.
 type readSource interface {
-	// readFile reads a file. If the parameter `text` is true, a file that is not UTF-8 text is an
-	// error.
+	// readFile reads a file. If the parameter `text` is true, liveSource returns an error for a
+	// file that is not UTF-8 text.
 	readFile(name string, text bool) error
 	readSet(dir, pattern string) error
 	readExists(name string) error

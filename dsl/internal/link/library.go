@@ -12,7 +12,8 @@ import (
 )
 
 // ownVars returns a function that replaces the variables of a run by the variables of the module
-// that declares the agent. A run holds the variables of the main module only.
+// that declares the agent. This is needed for an agent of a library, because a run of the main
+// module does not hold the variables of the library.
 func (l *linker) ownVars(d *decl.Agent) func(value.Value) value.Value {
 	if d.Library == nil {
 		return func(run value.Value) value.Value { return run }
