@@ -170,13 +170,13 @@ type Variable struct {
 	Deployment        bool // true = the variable is declared outside of workflows
 	// true = the variable holds a value that a group takes from outside of the group
 	Hidden      bool
-	Type        cty.Type           // declared type; without one, type of the default if the field `kind` is kindOpen; otherwise cty.DynamicPseudoType
+	Type        cty.Type           // declared type, or type of a default that is no tuple or object; otherwise cty.DynamicPseudoType
 	TypeText    string             // name of the type, for messages
 	typed       bool               // true = the variable has a declared type
 	kind        valueKind          // kind of the default; only for a variable without a declared type
 	element     cty.Type           // type of the elements if the field `kind` is kindList
 	defaults    *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
-	Default     cty.Value          // default, converted to Type; cty.NilVal = the variable has no default, or one that does not fit Type
+	Default     cty.Value          // default, converted to Type; cty.NilVal = the variable has no default that fits
 	Sensitive   bool
 	Nullable    bool
 	Validations []*Condition

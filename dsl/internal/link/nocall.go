@@ -34,8 +34,8 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 }
 
 // outputBefore returns the output of step i for the checks before a run. Step i must be a timer, a
-// wait step or a value step. The output of a timer is null. Any other output is an unknown value of
-// the right type.
+// wait step or a value step. The output of a timer is null. Any other output is an unknown value,
+// with its type if the type is known.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {

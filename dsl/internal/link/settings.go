@@ -24,7 +24,7 @@ import (
 // The default settings, and the highest values of max_attempts and max_iterations.
 const (
 	defaultTimeout    = 30 * time.Second
-	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions and for steps without a call; other actions have 1 attempt
+	defaultAttempts   = 3 // attempts in a round for idempotent or read-only actions, or without a call; otherwise 1 attempt
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
 	notifyDeadline    = 24 * time.Hour // how long the engine repeats the call of a notification

@@ -49,7 +49,7 @@ type Workflow struct {
 	UniqueKey            func(*eval.Scope) (string, error)
 	Unique               Unique                         // how long runs hold their unique key; only with UniqueKey
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
-	OnEvents             []*OnEvent                     // on_event blocks of the workflow, then its reset_on blocks; each kind in the order of its declaration
+	OnEvents             []*OnEvent                     // on_event blocks, then reset_on blocks, each kind in the order of its declaration
 	Retention            time.Duration                  // how long runs are kept after their end; 0 = the engines decide
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
@@ -252,7 +252,7 @@ type Step struct {
 	Do        *Action                // action that the step calls; NoCall = the step calls no agent
 	Retryable func(code string) bool // whether the action declares this error code as retryable; never nil
 	Undo      *Undo                  // undo of the step; nil = the step has no undo
-	NoUndo    bool                   // true = the step says compensation = "none", or it needs no undo as the only step of its workflow
+	NoUndo    bool                   // true = compensation = "none", or the only step of its workflow has an effect and no undo
 	Pivot     bool                   // true = after the success of this step, the engine does not undo the run
 	OnRerun   Rerun
 
@@ -471,8 +471,10 @@ type Catch struct {
 // Settings are the limits of one step. If the source does not set a limit, the field holds the
 // default.
 type Settings struct {
-	Timeout  time.Duration // longest duration of one attempt; default 30s, or ChildTimeout for a child run, or the timeout of the action block
-	Deadline Limit         // deadline of all attempts together; the zero Limit = no deadline
+	// Timeout is the longest duration of one attempt. The default is 30s, or ChildTimeout for a
+	// child run, or the timeout of the action block.
+	Timeout  time.Duration
+	Deadline Limit // deadline of all attempts together; the zero Limit = no deadline
 	// HeartbeatTimeout is the longest time without a heartbeat during an attempt; 0 = no limit.
 	HeartbeatTimeout time.Duration
 	Retry            Retry
