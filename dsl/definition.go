@@ -179,7 +179,8 @@ var ErrCorrupt = errors.New("dsl: not a stored definition")
 
 // Decode reads a definition from the bytes that Encode returned. It needs neither files nor
 // agents. It accepts every definition that Link has accepted, even if a newer rule refuses it.
-// An error of Decode wraps ErrCorrupt, or a *diag.DiagnosticsError if Link finds errors.
+// An error of Decode wraps ErrCorrupt, or a *diag.DiagnosticsError if Parse or Link finds errors in
+// the definition.
 func Decode(data []byte) (*Definition, error) {
 	var s stored
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -1,7 +1,8 @@
 // Package dsl reads workflows written in HCL and turns them into immutable
 // values (nouns.go). The engine runs these values and needs no knowledge of HCL.
 //
-// Three functions do this work. Each of them reports all errors of all files at once:
+// Three functions do this work. Each of them continues after an error, so that it can report
+// several errors at once:
 //
 //	Parse(fs.FS)            source text  → Module      names, graph, constants
 //	Link(Module, agents)    + schemas    → Definition  arguments, types, undo
@@ -15,7 +16,8 @@
 //
 // # The language on one page
 //
-// The *.hcl and *.hcl.json files of a directory form one module.
+// The *.hcl and *.hcl.json files of a directory form one module. Files whose names begin with a dot
+// or end in .test.hcl, .vars.hcl, .test.hcl.json or .vars.hcl.json do not belong to it.
 //
 //	engine    { required_version }
 //	agent "N" { plugin, version, source, instances, max_concurrency, rate_limit, env, config {},
@@ -62,13 +64,17 @@
 //	group.N                in the same forms as step.N, without the last three attributes
 //	each.key, each.value   with for_each
 //	self                   in postcondition, fail_when, repeat and compensate
-//	self.error             in catch
+//	self.previous          with repeat, also in most other arguments of the step
+//	self.collected         with repeat and collect, in the same arguments as self.previous
+//	self.error             in the output of catch
+//	self.key, self.output  in an action block: self.key in input, self.output in result and fail_when
 //	failure                in compensate and notify
-//	args                   in an action block
+//	args                   in the input of an action block
 //	row                    in a select block, and in the argument `variables` next to this block
 //	event                  in on_event and reset_on
 //
-// If a step refers to another step, it depends on that step and starts later. Besides these
+// If a step refers to another step, it depends on that step and starts later. References in a
+// compensate block are an exception: they may only name steps that run earlier anyway. Besides
 // references, only depends_on and pivot determine the order of the steps.
 //
 // # Sensitive values and secrets
@@ -88,9 +94,9 @@
 //
 // # Packages
 //
-// This package holds the three functions, stored definitions, and the names of the
-// types in nouns.go. Packages below dsl/internal do the work. In this list, a package
-// may import only the packages above it or before it on the same line:
+// This package holds Parse, Link, stored definitions, and the names of the types in
+// nouns.go. Packages below dsl/internal do the work. Of the packages in this list, a
+// package may import only the ones above it or before it on the same line:
 //
 //	value, metered, functions   values, limits of cost, functions
 //	report, eval, fasteval      findings, evaluation, faster evaluation of common expressions

@@ -10,6 +10,7 @@ import (
 // with one line break, of the same kind as the first line break of src. Format
 // does not change the meaning. Formatting twice gives the same as formatting
 // once. If src cannot be parsed, Format returns it unchanged, with the reason.
+// It also returns src unchanged if the canonical layout would change the meaning.
 // If `filename` ends in .json, src is formatted as JSON.
 func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 	return syntax.Format(src, filename)

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// An AgentUse is an agent that a module uses. The module declares the agent with an agent block.
-// Without a block, the agent is implied: a step, an undo or a notify block names the agent in the
-// argument `action`.
+// An AgentUse is an agent that a module uses. The module, or a library of the module, declares the
+// agent with an agent block. Without a block, the agent is implied: a step, an undo or a notify
+// block names the agent in the argument `action`.
 type AgentUse struct {
 	Name       string // name of the block, as in agent.NAME.ACTION; LIBRARY.NAME for an agent of a library
 	Plugin     string // PLUGIN in engine-agent-PLUGIN, the name of the binary
@@ -21,7 +21,7 @@ type AgentUse struct {
 	// agents are installed. A path that begins with a dot is relative to the directory of the
 	// module.
 	Source string
-	Where  diag.Range // position of the argument `plugin`, else of the agent block, else of the first use of the agent
+	Where  diag.Range // position of the argument `plugin`, else of the agent block, else of an action that names the agent
 	// Name of the declared agent that is most similar to the field Name; only if the agent is
 	// implied. Perhaps the author of the module meant this agent. "" = no declared agent is
 	// similar.

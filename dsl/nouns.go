@@ -14,7 +14,8 @@ type (
 	Workflow = noun.Workflow
 	// A Variable is one declared variable of a workflow or of its module.
 	Variable = noun.Variable
-	// An Agent is one agent block, with the version that was chosen for its plugin.
+	// An Agent is one agent block, or an agent without a block, with the version that was chosen
+	// for its plugin.
 	Agent = noun.Agent
 	// A Breaker holds the settings of an agent's circuit breaker.
 	Breaker = noun.Breaker

@@ -7,23 +7,25 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/decl"
 )
 
-// A Module is the parsed source of a directory. It is immutable and safe for
-// concurrent use.
+// A Module is the parsed source of a directory or of one file. It is immutable and
+// safe for concurrent use.
 type Module struct{ m *decl.Module }
 
 // Parse reads a module and reports all errors that it can find without the
 // agents. It returns a module even if the module has errors. Link accepts such a
 // module, to find more errors, but makes no definition of it.
 //
-// Parse reads the files in the root directory of fsys, and the files that
-// file() and similar functions name. Link and Bind read nothing from fsys.
+// Parse reads the files of the module in fsys, the files of its libraries in
+// opts.Root, and the files that file() and similar functions name. It also reads
+// the environment variables that env() names. Link and Bind read nothing from fsys.
 func Parse(fsys fs.FS, opts ParseOptions) (*Module, diag.Diagnostics) {
 	m, diags := decl.ParseFiles(fsys, opts)
 	return &Module{m}, diags
 }
 
-// Sources returns every file that was read, by name. A file that is too large
-// is included without its text. The caller must not change the map.
+// Sources returns the source files of the module and of its libraries, and the
+// *.auto.vars.hcl files of the module, by name. If one of the module's own files is
+// too large, it is included without its text. The caller must not change the map.
 func (m *Module) Sources() map[string][]byte { return m.m.Sources }
 
 // Workflows returns the names of the workflows, ordered by file name and by position in the file.

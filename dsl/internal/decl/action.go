@@ -18,7 +18,7 @@ import (
 type actionDecoder struct{ *decoder }
 
 // actions reads the action blocks of an agent, and adds them to a.Actions. It reports a second
-// action with the same name.
+// action with the same name, and adds it to a.twinActions.
 func (d actionDecoder) actions(a *Agent) {
 	first := map[string]hcl.Range{}
 	for _, b := range a.Block.All("action") {
@@ -138,7 +138,8 @@ func (d actionDecoder) wrongErrors(e *eval.Expr) {
 }
 
 // retryableOf returns the attribute `retryable` of the object v, or false if v does not have it.
-// The result `ok` is false if v is not an object, or if v has other attributes.
+// The result `ok` is false if v is not an object, if `retryable` is not true or false, or if v has
+// other attributes.
 func retryableOf(v cty.Value) (retryable, ok bool) {
 	if v.IsNull() || !v.Type().IsObjectType() {
 		return false, false

@@ -15,8 +15,8 @@ import (
 // has the depth 1.
 const maxChildDepth = 8
 
-// maxAgents limits the number of agents of a module. The agents that the module takes from
-// libraries count, too.
+// maxAgents limits the number of agents of a module that starts workflows of libraries. The agents
+// that the module takes from libraries count, too. For any other module there is no such limit.
 const maxAgents = 10_000
 
 // A childDecoder reads steps that start child runs.

@@ -7,8 +7,9 @@
 // To add a block to the language, add a struct in decl.go and a decoder function in decode.go. In
 // graph.go, add the references that the expressions of the block may contain.
 //
-// The package reads the root directory of the file system. It also reads the files and the
-// environment variables that file() and env() name. It needs no schemas of agents.
+// The package reads the files of the module and of its libraries. It also reads the files and the
+// environment variables that file(), env() and similar functions name. It needs no schemas of
+// agents.
 //
 // Invariants:
 //   - Parsing continues after an error, so that one mistake does not hide others. The package also
@@ -36,11 +37,11 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A Module holds the declarations of a module. Package decl has checked everything in them that
-// needs no schemas of agents. Package link makes workflows from the declarations.
+// A Module holds the declarations of a module. Package decl has checked their names, references and
+// constants. Package link makes workflows from the declarations.
 type Module struct {
 	Files   map[string][]byte  // texts of the files of the module, by name
-	Sources map[string][]byte  // texts of all files that were read, by name; for messages
+	Sources map[string][]byte  // texts of all files with blocks or values, also of the libraries, by name; for messages
 	Reads   functions.Reads    // results of file(), env() and similar functions
 	Blocks  report.BlockRanges // positions of the blocks, for messages
 
@@ -54,16 +55,16 @@ type Module struct {
 	Funcs     map[string]function.Function
 	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
 	File      string             // name of the only file, if the module is a single file; otherwise ""
-	Failed    bool               // true = the module has errors
+	Failed    bool               // true = the module has errors; in a library, true only if a file cannot be parsed
 	// true = some declarations of the files are not here, because a file has errors or the check
 	// ended early
 	Partial bool
 	Older   bool // true = do not check newer rules, because the definition may be older than these rules
 
-	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil.
-	// Earlier engines did not store the agents that only the notifications of a library's workflow
-	// use. If kept is not nil, the module takes only the agents in kept from its libraries, so the
-	// module has the same agents as when it was stored.
+	// kept holds the names of the agents of a stored definition, if Older is true and this is the
+	// main module; otherwise nil. Earlier engines did not store the agents that only the
+	// notifications of a library's workflow use. If kept is not nil, the module takes only the
+	// agents in kept from its libraries, so the module has the same agents as when it was stored.
 	kept map[string]bool
 
 	chain  []string // paths of the modules that lead from the main module to this one, including both
@@ -154,7 +155,8 @@ type ErrorCode struct {
 	Where     hcl.Range // position of the attribute `errors`
 }
 
-// A Library is a library block. It names another module, whose agents the module can use.
+// A Library is a library block. It names another module, whose agents and workflows the module can
+// use.
 type Library struct {
 	Name   string
 	where  hcl.Range // position of the block
@@ -168,13 +170,13 @@ type Variable struct {
 	Deployment        bool // true = the variable is declared outside of workflows
 	// true = the variable holds a value that a group takes from outside of the group
 	Hidden      bool
-	Type        cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
+	Type        cty.Type           // declared type, or type of a default that is no tuple or object; otherwise cty.DynamicPseudoType
 	TypeText    string             // name of the type, for messages
 	typed       bool               // true = the variable has a declared type
 	kind        valueKind          // kind of the default; only for a variable without a declared type
 	element     cty.Type           // type of the elements if the field `kind` is kindList
 	defaults    *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
-	Default     cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
+	Default     cty.Value          // default, converted to Type; cty.NilVal = the variable has no default that fits
 	Sensitive   bool
 	Nullable    bool
 	Validations []*Condition
@@ -182,13 +184,15 @@ type Variable struct {
 
 func (v *Variable) hasDefault() bool { return v.Default != cty.NilVal }
 
-// A Condition is a precondition, postcondition or validation block.
+// A Condition is a precondition, postcondition or validation block, or the condition of a fail_when
+// block.
 type Condition struct {
 	Where                    hcl.Range
 	Condition, Message, Code *eval.Expr
 }
 
-// A Workflow is a workflow block with all inner blocks.
+// A Workflow is a workflow block or a group block with all inner blocks, or the workflow of a
+// notification.
 type Workflow struct {
 	Name, Description    string
 	Where                hcl.Range
@@ -269,9 +273,9 @@ type Step struct {
 	InputAt    hcl.Range         // position of the input block; without this block, position of the step
 	dependsOn  []int             // indexes of the steps in depends_on
 	After      map[int]hcl.Range // direct dependencies; key = index of a step, value = position of the reference
-	OutputType cty.Type          // type in output_type; cty.NilType = the step has no output_type
+	OutputType cty.Type          // type in output_type; cty.NilType = the step has no valid output_type
 	OutputAt   hcl.Range         // position of output_type
-	NoUndo     bool              // true = the step has the attribute `compensation`
+	NoUndo     bool              // true = the step has the attribute `compensation`, or is the step of a notification
 	Pivot      bool
 	Idempotent *bool      // nil = the step does not have this attribute
 	ReadOnly   *bool      // nil = the step does not have this attribute
@@ -316,8 +320,9 @@ type Undo struct {
 // Attr returns an attribute of the step block; nil if the block does not have this attribute.
 func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
 
-// pivotAt returns the position of what makes the step a pivot: its attribute `pivot`, or its
-// child run.
+// pivotAt returns the position of the attribute `pivot` of the step. Without this attribute, it
+// returns the position of the attribute `workflow` or of the group, because the child run makes the
+// step a pivot.
 func (s *Step) pivotAt() hcl.Range {
 	if e := s.Attr("pivot"); e != nil {
 		return e.Range
@@ -381,9 +386,9 @@ func (s *Step) WhenEach() bool {
 type valueKind uint8
 
 const (
-	kindOpen   valueKind = iota // there is no default, or it is neither a list nor an object
-	kindList                    // only lists, sets and tuples
-	kindObject                  // only objects and maps
+	kindOpen   valueKind = iota // there is no default, or it is neither a tuple nor an object
+	kindList                    // only lists, sets and tuples, and null if it is allowed
+	kindObject                  // only objects and maps, and null if it is allowed
 )
 
 // A StepKind says what a step does.
@@ -404,8 +409,8 @@ type Child struct {
 	Name    string // name of the workflow in its module; "" = the attribute `workflow` is invalid
 	Group   bool   // true = the workflow consists of the steps in a group block
 	Where   hcl.Range
-	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
-	// reported.
+	// Workflow is the workflow of the child run; nil = there is no such workflow or the step cannot
+	// start it, and the error was reported.
 	Workflow *Workflow
 	// Passed gives values to the variables of the child that the input block of the step cannot
 	// set: the variables of the module, and the hidden variables of a group. The expressions are
@@ -439,8 +444,8 @@ type OnEvent struct {
 	Where       hcl.Range
 	Noun        *noun.OnEvent // its functions are set by package link
 	When        *eval.Expr    // nil = the block has no condition
-	Variables   *eval.Expr    // nil = the block gives no values to variables
-	ForEach     *eval.Expr    // gives keys, and each key starts a run; nil = the event starts one run
+	Variables   *eval.Expr    // nil = the block gives no values to variables, or has a select block
+	ForEach     *eval.Expr    // gives keys, and each key starts a run; nil = the block has no for_each
 	Args        *eval.Expr    // values of the parameters of a select block; nil = there are none
 	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
 	VariablesAt hcl.Range     // position of the argument `variables`; without this argument, position of the block

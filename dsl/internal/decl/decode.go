@@ -121,9 +121,9 @@ func conditionOf(b *syntax.Block) *Condition {
 	return &Condition{Where: b.DefRange, Condition: b.Attr("condition"), Message: b.Attr("error_message"), Code: b.Attr("error_code")}
 }
 
-// localsBlock reads a locals block and adds its locals to the map `into`. It returns all locals of
-// the block, also the locals whose name is already used. The parameter `file` is true if the block
-// is outside of workflows.
+// localsBlock reads a locals block and adds its locals to the map `into`. It returns the locals of
+// the block, also the locals whose name is already used. It leaves out locals with an invalid name.
+// The parameter `file` is true if the block is outside of workflows.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
 	for _, a := range b.Args {

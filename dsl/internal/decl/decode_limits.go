@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// leastRetention is the shortest time that runs are kept. A client that waits for the end of a run
-// must have time to read the run.
+// leastRetention is the smallest value of the argument `retention`. A client that waits for the end
+// of a run must have time to read the run.
 const leastRetention = time.Minute
 
 // readRetention reads the argument `retention` of a workflow into w.Retention. The retention is the

@@ -75,7 +75,8 @@ func (d *decoder) module(blocks []*syntax.Block) {
 const maxShared = 1_000_000
 
 // tooMany returns whether the module has too many workflows: more than maxWorkflows, or more than
-// maxShared allows. If it returns true, it has also reported an error.
+// maxShared allows. If it returns true, it has also reported an error. If d.m.Older is true,
+// tooMany returns false.
 func (d *decoder) tooMany(blocks []*syntax.Block) bool {
 	n, uses := 0, 0
 	for _, b := range blocks {

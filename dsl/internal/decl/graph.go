@@ -56,8 +56,8 @@ func (d graphDecoder) resolveAgent(a *Agent, ns *names) {
 	actionDecoder{d.decoder}.resolve(a, d.refs)
 }
 
-// impliedAgents adds an agent to the module for each agent that has no agent block, but is named by
-// an action in the workflow w.
+// impliedAgents adds to the module each agent that an action in the workflow w names, if the module
+// does not have the agent yet. Such an agent comes from a library, or it has no agent block.
 func (d graphDecoder) impliedAgents(w *Workflow) {
 	use := func(name string, at hcl.Range) {
 		switch {
@@ -272,7 +272,8 @@ func (d graphDecoder) resolveGroup(s *Step) {
 }
 
 // dependsOn reads depends_on of a step: a list of references such as step.NAME, without keys of
-// instances. It adds the named steps to s.After and s.dependsOn.
+// instances. It adds the named steps to s.After and s.dependsOn. For a step outside of the group w,
+// it calls dependsAround instead.
 func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	e := s.Attr("depends_on")
 	if e == nil || e.Bad {
@@ -377,8 +378,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method `pop` returns the smallest number first. So if two steps do not
-// depend on each other, sortSteps puts them in the order in which the file declares them.
+// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps always takes
+// next, of all steps whose dependencies it has ordered, the step that the file declares first.
 type intHeap []int
 
 func (h *intHeap) push(x int) {

@@ -16,9 +16,10 @@ func (v *Variable) open() bool {
 }
 
 // infer sets the type of a variable without a declared type to the type of its default. If the
-// default is a list or an object, infer sets only the kind: the variable then accepts any list, or
-// any object. There is one more rule for a list whose elements all have the same primitive type. If
-// the default is such a list, the elements of every value of the variable must have this type, too.
+// default is a tuple such as [1, 2] or an object, infer sets only the kind: the variable then
+// accepts any list, or any object. There is one more rule for a tuple whose elements all have the
+// same primitive type. If the default is such a tuple, the elements of every value of the variable
+// must have this type, too. If the default is null, infer does nothing.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return

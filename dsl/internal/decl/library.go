@@ -22,7 +22,7 @@ const maxLibraryDepth = 8
 type libraryDecoder struct{ *decoder }
 
 // library reads a library block and the module that the block names. It adds the library to
-// d.m.Libraries.
+// d.m.Libraries, unless an earlier library has the same name.
 func (d libraryDecoder) library(b *syntax.Block) {
 	first, dup := d.m.Libraries[b.Label]
 	if dup {
@@ -54,7 +54,8 @@ func (d libraryDecoder) library(b *syntax.Block) {
 // open returns the library at a path. The parameter `name` is this path, relative to the directory
 // of the main module. The parameters `label` and `e` are the name and the attribute `source` of the
 // library block. The method `open` reads a library once, even if several blocks name the same path.
-// After an error it returns nil.
+// It returns nil if the library cannot be read, is part of a cycle or is nested too deep. It also
+// returns a library whose declarations have errors.
 func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 	chain := append(slices.Clone(d.m.chain), name)
 	if i := slices.Index(d.m.chain, name); i >= 0 {

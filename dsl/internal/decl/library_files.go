@@ -18,14 +18,14 @@ type libraries struct {
 	source librarySource
 	build  func(lib *Module, source readSource) // parses the files of lib and adds their declarations to lib
 	// read holds the libraries by path, relative to the directory of the main module. nil = the
-	// library is not complete: it has an error, or it is being read.
+	// library could not be read, or it is being read.
 	read  map[string]*Module
 	files int // number of files of all libraries
 	bytes int // total size of the files of all libraries, in bytes
 }
 
 // add adds the number and the size of a library's files to l.files and l.bytes. It returns an error
-// if all libraries together are too large.
+// if all libraries together have too many files or are too large.
 func (l *libraries) add(lib *Module) error {
 	l.files += len(lib.Files)
 	for _, src := range lib.Files {
@@ -42,7 +42,7 @@ func (l *libraries) add(lib *Module) error {
 
 var errLibrariesTooLarge = errors.New("the libraries of a module may hold at most 16 MiB together")
 
-// complete returns the libraries without errors, by path.
+// complete returns the libraries that were read, by path. Their declarations may have errors.
 func (l *libraries) complete() map[string]*Module {
 	out := maps.Clone(l.read)
 	maps.DeleteFunc(out, func(_ string, m *Module) bool { return m == nil })

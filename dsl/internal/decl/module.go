@@ -23,8 +23,8 @@ import (
 
 // Options choose what Parse reads.
 type Options struct {
-	// File is the name of the only file of the module; "" = the module consists of every
-	// *.hcl and *.hcl.json file in the root directory.
+	// File is the name of the only file of the module; "" = the module consists of the
+	// *.hcl and *.hcl.json files in the root directory (see isModuleFile for exceptions).
 	File string
 	// Env looks up an environment variable for env(); nil = no variable is set.
 	Env func(name string) (value string, ok bool)
@@ -190,8 +190,9 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	}
 }
 
-// parseFile checks the limits of one file, parses the file, and adds the positions of its blocks to
-// m.Blocks. If the file has errors, parseFile reports them and returns false.
+// parseFile checks the limits of one file and parses the file. If the file is not a JSON file,
+// parseFile also adds the positions of its blocks to m.Blocks. If the file has errors, parseFile
+// reports them and returns false.
 func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.Files[name]
 	if strings.HasSuffix(name, ".json") {

@@ -56,7 +56,8 @@ func (d moveDecoder) moves(blocks []*syntax.Block) {
 // follow follows the moved blocks from the step `from` to its present name. For example, the blocks
 // that move `a` to `b` and `b` to `c` give the step `a` the present name `c`. The method `follow`
 // adds the result to each workflow that has a step with the present name. It reports an error if no
-// workflow has such a step, if the blocks form a cycle, or if a workflow still has the step `from`.
+// workflow has such a step, if the blocks form a cycle, or if one of these workflows still has the
+// step `from`.
 func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	m := byFrom[from]
 	to, steps := m.to, 0

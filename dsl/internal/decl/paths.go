@@ -17,8 +17,9 @@ func ownDirectory(name string) bool {
 }
 
 // resolveLinks takes a path in fsys, and returns the path with each symbolic link replaced by
-// its target. If a link leads out of the root directory of fsys, resolveLinks returns an
-// error. The check is needed, because os.DirFS would follow such a link.
+// its target. If a link leads out of the root directory of fsys, or has an absolute path as
+// its target, resolveLinks returns an error. The check is needed, because os.DirFS would
+// follow such a link.
 func resolveLinks(fsys fs.FS, name string) (string, error) {
 	lfs, ok := fsys.(fs.ReadLinkFS)
 	if !ok {

@@ -70,10 +70,11 @@ func readLimited(fsys fs.FS, name string) (data []byte, err error) {
 
 // A readSource supplies the results of file(), fileset(), fileexists(), env() and similar
 // functions. These functions read files and the environment only while a definition is loaded. A
-// readSource adds their results to Module.Reads, if they are not there already.
+// readSource makes sure that their results are in Module.Reads: liveSource adds a missing result,
+// and storedSource returns an error for a missing result of a file.
 type readSource interface {
-	// readFile reads a file. If the parameter `text` is true, a file that is not UTF-8 text is an
-	// error.
+	// readFile reads a file. If the parameter `text` is true, liveSource returns an error for a
+	// file that is not UTF-8 text.
 	readFile(name string, text bool) error
 	readSet(dir, pattern string) error
 	readExists(name string) error
@@ -90,8 +91,9 @@ type liveSource struct {
 
 // Limits of what file() and similar functions read for one module. They are needed because the
 // engine stores everything that was read in the definition. maxReads is the largest number of
-// reads; a second read of the same file does not count. maxReadBytes is the largest size of all
-// files together, in bytes.
+// reads; a second read of the same file does not count. If the files read so far have more than
+// maxReadBytes bytes together, the module may read no further file. So all files together may be
+// larger than maxReadBytes by one file.
 const (
 	maxReads     = 10_000
 	maxReadBytes = 16 << 20
@@ -100,7 +102,8 @@ const (
 // A readUse counts what a module has read.
 type readUse struct{ reads, bytes int }
 
-// admit counts one more read. It returns an error if the module has already reached a limit.
+// admit counts one more read. It returns an error if the module now has more than maxReads reads,
+// or has already read more than maxReadBytes bytes.
 func (u *readUse) admit() error {
 	switch u.reads++; {
 	case u.reads > maxReads:

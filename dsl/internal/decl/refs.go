@@ -66,7 +66,7 @@ type names struct {
 	steps     []*Step        // steps of the workflow; nil outside of workflows
 	index     map[string]int // indexes in the field `steps`, by name of the step; nil outside of workflows
 	of        *Workflow      // workflow or group that contains the expressions; nil outside of workflows
-	hasEach   bool           // true = the expressions are inside of a step with for_each
+	hasEach   bool           // true = the expressions are inside of a step or an on_event block with for_each
 	inUndoOf  string         // name of the step whose compensate block contains the expressions; "" = none
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
@@ -515,8 +515,8 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	d.Errorf(at, "Reference not available here", "%q can be used only %s.", root, where)
 }
 
-// local compiles a local, and all locals to which the local refers. It returns nil if the local is
-// part of a cycle.
+// local compiles a local, and all locals to which the local refers. If the search is already inside
+// of the local, there is a cycle: then the method reports the cycle and returns nil.
 func (d referenceDecoder) local(l *eval.Local, ns *names) *eval.Compiled {
 	switch d.visits[l] {
 	case finished:

@@ -144,8 +144,9 @@ func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	return 0
 }
 
-// skips reports whether the argument `overlap` of a schedule is "skip". Without the argument, e is
-// nil. If the argument is invalid, skips returns false.
+// skips reports whether the argument `overlap` of a schedule is "skip". If e is nil, the schedule
+// has no such argument, and skips returns true, because "skip" is the default. If the argument is
+// invalid, skips returns false.
 func skips(e *eval.Expr) bool {
 	if e == nil {
 		return true
@@ -234,9 +235,9 @@ func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 	}
 }
 
-// selects reads the select block of an on_event block. The rows of the query give values to
-// the variables. So only the arguments `when` and `args` of the on_event block can refer to
-// the event.
+// selects reads the select block of an on_event block. The rows of the query give values to the
+// variables. So only the argument `when` of the on_event block and the argument `args` of the
+// select block can refer to the event.
 func (d eventDecoder) selects(e *OnEvent, b *syntax.Block) {
 	if e.ForEach != nil {
 		d.Errorf(e.ForEach.Range, "Two kinds of lists", "for_each starts a run for each key in the event, and select starts one for each row of a query. Use one of them.")

@@ -18,7 +18,7 @@ import (
 // take adds the value t to the values that the group w takes from outside of the group. The
 // parameter `name` is the name of the hidden variable that holds the value. If w already takes this
 // value, the method adds only the attributes in t.fields to the attributes that earlier references
-// use.
+// use. If t or an earlier reference uses the whole value, w takes the whole value.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {
@@ -208,8 +208,9 @@ func StepAround(variable string) (string, bool) {
 
 // The method `around` handles the reference t in a group, if t refers to a value that is declared
 // outside of the group. It adds a hidden variable to the group, and changes t to a reference to
-// this variable. The result `handled` is false if t refers to a value of the group itself, or to no
-// value. The result `ok` is false after an error.
+// this variable. For a line of the console it adds no variable: if the group does not take the
+// value already, it reports an error. The result `handled` is false if t refers to a value of the
+// group itself, or to no value. The result `ok` is false after an error.
 func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
 	g := ns.of
 	if g == nil || g.Outer == nil {

@@ -76,7 +76,8 @@ func ReplyShape(fields []schema.Field, declared, wanted cty.Type) *fasteval.Shap
 }
 
 // ReplyConverted returns a function that checks and converts a reply, as the result of ReplyFunc
-// does. But the function of ReplyConverted does not use the fast evaluator, so it is slower. If it
+// does. But the function of ReplyConverted does not use the fast evaluator, so it is slower. It
+// also does not accept an empty reply or the reply null, which ReplyFunc treats as {}. If it
 // returns an error, the error says what is wrong with the reply.
 func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
@@ -195,9 +196,9 @@ func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) 
 }
 
 // refused returns a *noun.Refused if the condition of a fail_when block is true for the agent's
-// reply. The parameter `got` is this reply. If a condition cannot be evaluated, refused returns an
-// error of another type, and the outcome of the call is unknown. If no condition is true, refused
-// returns nil.
+// reply. The parameter `got` is this reply. If a condition or an error_code cannot be evaluated,
+// refused returns an error of another type, and the outcome of the call is unknown. If no condition
+// is true, refused returns nil.
 func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
 	for _, r := range f.refusals {
 		holds, err := r.Check(s)

@@ -56,8 +56,9 @@ func stepAspects(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map
 }
 
 // actionText returns a text that contains the plugin and the name of an action, and for a declared
-// action also the action block. The name of the agent is not part of the text, so a new name of the
-// agent does not count as a change.
+// action also the action block without `timeout`. The name of the agent is not part of the text, so
+// a new name of the agent does not count as a change. For a child run, the text is "group" or the
+// name of the workflow. If the action is not known, the text is "".
 func actionText(m *decl.Module, a *linkedAction) string {
 	if a == nil {
 		return ""
@@ -82,9 +83,9 @@ func actionText(m *decl.Module, a *linkedAction) string {
 	return text + printed(m, func(p *printer) { p.block(a.form.decl.Block, "timeout") })
 }
 
-// undoText returns the undo of a step as text: the action and its input. The attributes timeout,
-// deadline, retry and idempotent are not part of the text, so new values of these attributes do not
-// count as a change.
+// undoText returns the undo of a step as text: the action, and for a compensate block also the
+// input and by_key. The attributes timeout, deadline, retry and idempotent are not part of the
+// text, so new values of these attributes do not count as a change.
 func undoText(m *decl.Module, d *decl.Step, s *noun.Step, ls *linkedStep) string {
 	u := s.Undo
 	switch {
@@ -155,7 +156,8 @@ func (p *printer) expr(e *eval.Expr) {
 }
 
 // source writes the text of an expression as its tokens, with one space between two tokens. So the
-// text inside quotes and heredocs stays as it is. If the text is not known, source writes "?".
+// text inside quotes and heredocs stays as it is. If the text cannot be split into tokens, source
+// writes it unchanged. If the text is not known, source writes "?".
 func (p *printer) source(e *eval.Expr) {
 	src := p.m.Sources[e.Range.Filename]
 	from, to := e.Range.Start.Byte, e.Range.End.Byte
@@ -194,7 +196,8 @@ func gather(e *eval.Expr, list *[]*eval.Local) {
 
 // Rebind gives the values of a run's variables, which are in the parameter `vars`, to the variables
 // of the workflow w. It leaves out a variable that w does not declare. A variable of w that is not
-// in `vars` gets its default. Rebind reports the same errors as Workflow.Bind.
+// in `vars` gets its default. Rebind reports the same errors as Workflow.Bind, and an error if
+// `vars` is not an object.
 func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(vars.JSON(), &raw); err != nil {

@@ -22,7 +22,7 @@ import (
 type bind struct {
 	ev      *eval.Evaluator
 	decls   map[string]*decl.Variable // variables of the workflow and of the module, by name
-	known   map[string]bool           // names of the variables of all workflows
+	known   map[string]bool           // names of the variables of all workflows; nil for a child run or a library
 	sources map[string][]byte         // source files by name, for messages
 	blocks  report.BlockRanges        // positions of the blocks, for messages
 }
@@ -98,8 +98,8 @@ func sourceOf(a noun.Assignment) string {
 	return a.Source
 }
 
-// assignmentError adds an error about an assignment to r. If the assignment is in a values file,
-// the error contains the position of the assignment.
+// assignmentError adds an error about an assignment to r. If the position of the assignment is
+// known, the error contains it.
 func assignmentError(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
@@ -233,8 +233,8 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 
 // rulesOf returns the rules of a variable. If the variable is sensitive, or is declared outside of
 // workflows, rulesOf returns none. For any other variable, it returns a rule for each condition
-// that can become a rule. A condition cannot become a rule if it refers to a variable without
-// rules, for example.
+// that can become a rule. A condition cannot become a rule if it refers to a sensitive variable or
+// to a variable outside of workflows, for example.
 func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule) {
 	if v.Deployment || v.Sensitive {
 		return nil

@@ -126,8 +126,8 @@ func (k *knownCodes) literals(e *eval.Expr) {
 }
 
 // codes warns about each error code in the list e that cannot occur, because its spelling is
-// probably wrong. The codes that can occur are in k and in the parameter `also`. If e is nil, or if
-// k.open is true, the method `codes` does nothing.
+// probably wrong. The codes that can occur are in k, in engineCodes and in the parameter `also`. If
+// e is nil or has an error, or if k.open is true, the method `codes` does nothing.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return
@@ -211,7 +211,8 @@ func (l codeLinker) workflowCodes() {
 }
 
 // constant reports whether an expression has neither references nor function calls. In such an
-// expression, all strings of the value are among the strings that the function `literals` returns.
+// expression, the strings of the value are among the strings that the function `literals` returns,
+// except for a string that a template joins from several parts, such as "a${"b"}".
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }

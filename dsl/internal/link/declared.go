@@ -96,7 +96,8 @@ func (l actionLinker) form(a *linkedAction) {
 	a.broken = l.List[before:].HasErrors() || f.bad()
 }
 
-// bad reports whether package decl has reported an error for an expression of the block.
+// bad reports whether the attribute `result` or an argument of the input block has an error that
+// was reported.
 func (f *actionForm) bad() bool {
 	bad := f.decl.Result != nil && f.decl.Result.Bad
 	for _, x := range f.decl.Input {

@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// eachValue links for_each: it checks the attribute and sets out.ForEach. It returns the value of
-// each.* for the checks before a run.
+// eachValue links for_each: it checks the attribute, and sets out.ForEach if it reports nothing. It
+// returns the value of each.* for the checks before a run.
 func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	e := d.Attr("for_each")
 	if e == nil {

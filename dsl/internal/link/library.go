@@ -12,7 +12,8 @@ import (
 )
 
 // ownVars returns a function that replaces the variables of a run by the variables of the module
-// that declares the agent. A run holds the variables of the main module only.
+// that declares the agent. This is needed for an agent of a library, because a run of the main
+// module does not hold the variables of the library.
 func (l *linker) ownVars(d *decl.Agent) func(value.Value) value.Value {
 	if d.Library == nil {
 		return func(run value.Value) value.Value { return run }
@@ -37,6 +38,7 @@ func (l *linker) ownScope(d *decl.Agent, f noun.ValueFunc) noun.ValueFunc {
 
 // library returns the linked library of the module m. Only the first call for m links the library.
 // This call reports an error if the default of a variable breaks a validation rule of the variable.
+// If package decl has found an error in the module l.m, it does not check these rules.
 func (l *linker) library(m *decl.Module) *library {
 	if lib, ok := l.libraries[m]; ok {
 		return lib

@@ -29,9 +29,9 @@ type linker struct {
 	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
 	agents    map[string]*linkedAgent   // agents by name
 	known     map[string]bool           // names of the variables of all workflows
-	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none linked yet
-	// linked workflows, by name in the definition; without the workflows whose name another
-	// workflow already has
+	libraries map[*decl.Module]*library // linked libraries whose agents or workflows the module uses
+	// linked workflows, by name in the definition, with the workflows of groups and notifications;
+	// without a workflow whose name an earlier workflow of its module has
 	workflows map[string]*workflowLinker
 	// true = do not use the fast evaluator. Tests set this field, to compare the results with and
 	// without the fast evaluator.
@@ -67,7 +67,7 @@ type linkedAction struct {
 	schema schema.Action
 	in     map[string]*argument.Spec // arguments by name
 	out    cty.Type                  // object type of the output
-	broken bool                      // true = the schema is invalid, and the error was reported
+	broken bool                      // true = the schema or the action block is invalid, and the error was reported
 	// the action block of a declared action; nil = this is an action of the plugin
 	form *actionForm
 	asks *linkedAction // action in the attribute `lookup` of a declared action; nil = none
@@ -125,7 +125,7 @@ type linkedStep struct {
 	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
-	undoAction         *linkedAction // action of the compensate block; nil = the step has no such block
+	undoAction         *linkedAction // action of the compensate block; nil = the step has no valid block
 	// computes the arguments that the workflow gives to the call; nil = the step calls no agent,
 	// or is not linked yet
 	given    noun.ValueFunc
@@ -230,7 +230,8 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 }
 
 // pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if the
-// schema of the action is invalid, pluginAction reports an error and returns nil. The parameter
+// schema of the action is invalid, pluginAction reports an error and returns nil. It reports an
+// invalid schema only once. The parameter
 // `others` has more names that the message may suggest, because the author of the workflow may have
 // meant one of them.
 func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others ...string) *linkedAction {
@@ -478,9 +479,9 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 	return nil
 }
 
-// checkLoops checks the inner expressions of each "for" expression in e whose collection is not
-// known before a run. The hcl library does not evaluate these inner expressions, so it finds no
-// errors in them.
+// checkLoops checks the inner expressions of each "for" expression in e whose collection is a map,
+// list or set that is not known before a run. The hcl library does not evaluate these inner
+// expressions, so it finds no errors in them. If e calls secret(), checkLoops does nothing.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return
@@ -499,8 +500,8 @@ type loopVisitor struct {
 	ctx []*hcl.EvalContext // contexts of the enclosing "for" expressions, innermost last
 }
 
-// Enter adds the context of a "for" expression to v.ctx. If the collection is not known, Enter
-// evaluates the inner expressions of n in this context and reports errors.
+// Enter adds the context of a "for" expression to v.ctx. If the collection is not known, but is a
+// map, list or set, Enter evaluates the inner expressions of n in this context and reports errors.
 func (v *loopVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	f, ok := n.(*hclsyntax.ForExpr)
 	if !ok {

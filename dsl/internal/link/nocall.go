@@ -34,8 +34,8 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 }
 
 // outputBefore returns the output of step i for the checks before a run. Step i must be a timer, a
-// wait step or a value step. The output of a timer is null. Any other output is an unknown value of
-// the right type.
+// wait step or a value step. The output of a timer is null. Any other output is an unknown value,
+// with its type if the type is known.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {
@@ -155,9 +155,9 @@ func signalsOf(v cty.Value) ([]string, error) {
 }
 
 // payloadFunc returns the function for noun.Wait.Payload. The function converts the JSON payload of
-// a signal to the type that the wait block declares. If the signal has no payload and the block
-// declares no type, the function returns null. If the block declares a type, a signal without a
-// payload is an error.
+// a signal to the type that the wait block declares. If the block declares no type, or the type
+// `any`, the function accepts every payload, and returns null for a signal without a payload. If
+// the block declares another type, a signal without a payload is an error.
 func payloadFunc(w *decl.Wait) func([]byte) (value.Value, error) {
 	ty, defaults := w.Payload, w.Default
 	return func(raw []byte) (value.Value, error) {

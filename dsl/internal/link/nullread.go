@@ -51,9 +51,9 @@ func (l nullChecker) nullReads() {
 }
 
 // coveredByWhen reports whether the engine evaluates an attribute of a step only if the condition
-// in the attribute `when` is true. If the condition uses each.*, the engine evaluates for_each and
-// the settings first, and the condition later. So it evaluates for_each and the settings even if
-// the condition is false.
+// in the attribute `when` is true. If the engine evaluates the condition for each instance (see
+// decl.Step.WhenEach), it evaluates for_each and the settings first, and the condition later. So it
+// evaluates for_each and the settings even if the condition is false.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 	return attr != "when" && (attr == "value" || !d.WhenEach() || attr == "idempotency_key")
 }
@@ -131,7 +131,7 @@ func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
 // A nullVisitor visits the parts of an expression. It finds outputs that are read without a guard.
 type nullVisitor struct {
 	l      nullChecker
-	reader *decl.Step // step that contains the expression; nil = a local or an output
+	reader *decl.Step // step that contains the expression; nil = a local, an output or the concurrency block
 	guards []guard    // guards that contain the current part, innermost last
 	loops  []stepLoop // loops that contain the current part, innermost last
 }
@@ -343,9 +343,9 @@ func (r stepRead) status() string {
 
 // sameWhen reports whether a condition makes the reference r to the step d safe, because the
 // condition is the same as the attribute `when` of d. The parameter `text` is the text of a
-// condition that guards r. This text must equal the text of `when`. If `when` uses each.*, there
-// are two more rules: r must have the form step.NAME[each.key].FIELD, and the step that contains r
-// must have the same for_each as d.
+// condition that guards r. This text must equal the text of `when`. If the engine evaluates `when`
+// for each instance, there are two more rules: r must have the form step.NAME[each.key].FIELD, and
+// the step or group that gives each.key its value at r must have the same for_each as d.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false

@@ -7,8 +7,10 @@ import (
 )
 
 // rerun sets out.OnRerun from the attribute `on_rerun`, which says how a new attempt treats earlier
-// attempts. It reports an error if on_rerun needs checkpoints that the action does not declare, or
-// if heartbeat_timeout needs heartbeats that the action does not declare.
+// attempts. Without the attribute, it sets noun.RerunContinue if the action declares checkpoints.
+// It reports an error if on_rerun needs checkpoints that the action does not declare, or if
+// heartbeat_timeout needs heartbeats that the action does not declare. For a child run, rerun does
+// nothing.
 func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
 	if a == nil || a.child != nil {

@@ -24,7 +24,7 @@ import (
 // The default settings, and the highest values of max_attempts and max_iterations.
 const (
 	defaultTimeout    = 30 * time.Second
-	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions; other actions have 1 attempt
+	defaultAttempts   = 3 // attempts in a round for idempotent or read-only actions, or without a call; otherwise 1 attempt
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
 	notifyDeadline    = 24 * time.Hour // how long the engine repeats the call of a notification
@@ -34,7 +34,7 @@ const (
 )
 
 // forwardDefaults returns the default settings of a step. The parameter `repeatable` is true if the
-// action of the step is idempotent or read-only.
+// action of the step is idempotent or read-only, or if the step has no call.
 func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
 	if repeatable {
@@ -212,8 +212,8 @@ func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	return nil
 }
 
-// A setting is an attribute in the source that changes noun.Settings. It is in a step, in a retry
-// block or in a compensate block.
+// A setting is an attribute in the source that changes noun.Settings. It is in a step, or in a
+// retry, repeat or compensate block.
 type setting struct {
 	name string         // name of the attribute
 	e    *eval.Expr     // value of the attribute
@@ -303,7 +303,7 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 // block of the step does not have an attribute, stepSettings takes the attribute from the retry
 // block of the workflow. There is one exception: if the parameter `repeatable` is false,
 // stepSettings does not take max_attempts from the workflow. The parameter `repeatable` is true if
-// the action is idempotent or read-only.
+// the action is idempotent or read-only, or if the step has no call.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {

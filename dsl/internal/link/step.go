@@ -37,8 +37,8 @@ func (l stepLinker) validation(v *decl.Variable) {
 	}
 }
 
-// limits links the deadlines and the unique key of the workflow, and checks the retry block of the
-// workflow.
+// limits links the deadlines, the unique key, the priority, the concurrency block and the admit
+// blocks of the workflow. It also checks the retry block of the workflow.
 func (l stepLinker) limits() {
 	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
@@ -79,8 +79,9 @@ func soleVariable(e *eval.Expr) string {
 	return attr.Name
 }
 
-// keyOf converts a value to a unique key or an idempotency key. It returns an error if the value
-// is sensitive, cannot be converted to a string, or is the empty string.
+// keyOf converts a value to a unique key, an idempotency key or the key of a concurrency block. It
+// returns an error if the value is sensitive, cannot be converted to a string, or is the empty
+// string.
 func keyOf(v cty.Value) (string, error) {
 	if v.ContainsMarked() {
 		return "", errors.New("a key cannot hold a sensitive value")
@@ -391,8 +392,9 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 }
 
 // shortest returns the shortest time in the settings of all steps and undos: a timeout, deadline,
-// timer, interval of a loop, first pause of a retry, or cool-down. It returns 0 if some of these
-// times are known only in a run.
+// timer, interval of a loop, first pause of a retry, or cool-down. A deadline counts only if it is
+// a duration. shortest returns 0 if some of these times are known only in a run, if a timer ends at
+// a fixed time, or if there are no steps.
 func (l stepLinker) shortest() time.Duration {
 	best := time.Duration(-1)
 	add := func(d time.Duration) {

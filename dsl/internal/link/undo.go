@@ -18,7 +18,9 @@ import (
 )
 
 // undo links the undo of a step, and sets out.Undo. The undo is the compensate block of the step.
-// Without this block, the undo is the action that the schema names in compensated_by.
+// Without this block, the undo of a child run is the undo of its steps, and the undo of any other
+// call is the action that the schema names in compensated_by. A read-only step, a step with a
+// repeat block, and a step that says compensation = "none" have no undo without this block.
 func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	switch {
 	case d.Undo != nil:
@@ -52,7 +54,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 }
 
 // writtenUndo links a compensate block. The second result is the settings of the undo; nil if the
-// settings depend on the run. Both results are nil if the action of the undo is invalid.
+// settings depend on the run or have errors. Both results are nil if the action of the undo is
+// invalid.
 func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.Settings) {
 	a := l.action(u.Agent, u.Action, u.ActionAt)
 	settings, static := settingsOf(l.workflowLinker, a.limits(undoDefaults()), undoSettings(u.Block))
@@ -193,8 +196,10 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		"%s changes things and declares no compensation. Add a compensate block, or state compensation = \"none\".", s.action.short())
 }
 
-// promisedRetries warns if a step sets max_attempts, but its action is neither idempotent nor
-// read-only. The engine repeats such an action only after a failure that certainly had no effect.
+// promisedRetries warns if a step sets max_attempts to another value than 1, but its action is
+// neither idempotent nor read-only. The engine repeats such an action only after a failure that
+// certainly had no effect. promisedRetries does not warn if the settings of the step depend on the
+// run, or if the step has on_rerun = "undo_first".
 func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 	out, asked := l.out.Steps[i], s.decl.Block.One("retry").Attr("max_attempts")
 	if asked == nil || out.Do == nil || out.Do.Idempotent || out.Do.ReadOnly || s.static == nil ||
@@ -267,7 +272,9 @@ func catchesAll(d *decl.Step) bool {
 }
 
 // fits warns if the deadline of a step is too early for some of its attempts. To find this out, it
-// assumes that each attempt takes its full timeout and that each pause has its full length.
+// assumes that each attempt takes its full timeout and that each pause has its full length. It does
+// not warn about defaults: the step must have timeout or max_attempts. It looks only at settings
+// that are known before a run, with 2 to 10,000 attempts and a duration as the deadline.
 func (l undoLinker) fits(s *linkedStep) {
 	st := s.static
 	d := s.decl

@@ -31,7 +31,7 @@ var (
 )
 
 // Parameters returns the highest number of a parameter in an SQL text, such as 2 for $1 and $2. It
-// ignores quoted texts and comments.
+// returns 0 if there is none. It ignores texts in quotes, and comments that begin with --.
 func Parameters(text string) int {
 	most := 0
 	for _, m := range parameterSQL.FindAllStringSubmatch(quotedSQL.ReplaceAllString(text, " "), -1) {

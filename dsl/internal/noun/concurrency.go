@@ -2,8 +2,10 @@ package noun
 
 import "github.com/saga-engine/engine/dsl/internal/eval"
 
-// The lowest and the highest priority of a run or of a step. A run with a higher priority is
-// claimed and admitted earlier. A step with a higher priority gets a slot of its agent earlier.
+// The lowest and the highest priority of a run or of a step. The priority decides together with the
+// time that a run or step has waited. If two runs have waited for the same time, the run with the
+// higher priority is claimed and admitted earlier. If two steps have waited for the same time, the
+// step with the higher priority gets a slot of its agent earlier.
 const (
 	MinPriority = 0
 	MaxPriority = 100
@@ -18,8 +20,8 @@ const PriorityOfRun = -1
 type Concurrency struct {
 	Limit func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
 	Key   func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
-	// true = a submission that would exceed the limit is refused; false = the run of the submission
-	// waits in line
+	// true = a submission that would exceed the limit is refused, and a step whose group would
+	// exceed the limit fails; false = the run waits in line
 	Reject bool
 }
 

@@ -5,9 +5,9 @@
 //	out:  Workflow, Step, Action, Undo and their parts: data, and functions that take a Scope
 //
 // The package reads no files. If the source lacks an optional attribute, the function for this
-// attribute is nil.
+// attribute is nil, unless the comment of its field says that it is never nil.
 //
 // Invariants:
-//   - The values do not change after package link has made them. They are safe for concurrent use.
+//   - The values do not change after dsl.Link has returned. Then they are safe for concurrent use.
 //   - The functions are pure.
 package noun

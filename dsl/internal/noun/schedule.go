@@ -31,20 +31,21 @@ type Selection struct {
 	Keep func(row []byte) (bool, error)
 }
 
-// An OnEvent is an on_event block of a workflow. It starts a run of the workflow for each event of
-// one type, if its condition is true. If the field Key is set, this is a reset_on block. An event
-// of a reset_on block frees the key of a goal that was reached, and starts no run.
+// An OnEvent is an on_event block of a workflow. If its condition is true for an event of one type,
+// the event starts one run of the workflow, or one run for each key of ForEach, or one run for each
+// row of Select. If the field Key is set, this is a reset_on block. An event of a reset_on block
+// frees the key of a goal that was reached, and starts no run.
 type OnEvent struct {
 	Name string // label of the block
 	Type string // type of the events
-	// When is the condition. It uses the field Event of the Scope. nil = each event of the type
-	// starts a run.
+	// When is the condition. It uses the field Event of the Scope. nil = the condition is true for
+	// each event of the type.
 	When func(*eval.Scope) (bool, error)
 	// Variables returns the values that the block gives to variables of the workflow. It uses the
 	// field Event of the Scope. nil = the block gives no values.
 	Variables func(*eval.Scope) ([]Assignment, error)
 	// ForEach returns the keys of an event, with their values. The event starts one run for each
-	// key. ForEach uses the field Event of the Scope. nil = an event starts one run. With a
+	// key. ForEach uses the field Event of the Scope. nil = the block has no for_each. With a
 	// ForEach, Variables also uses the field Each of the Scope.
 	ForEach func(*eval.Scope) (Each, error)
 	// Select says which rows start runs; nil = the block has no select block. With a Select,

@@ -15,7 +15,7 @@ const (
 // A Unique holds what a unique block says besides its key. The zero value has the defaults.
 type Unique struct {
 	Scope  Scope
-	Retain time.Duration // how long a reached goal is kept; 0 = until a person resets it
+	Retain time.Duration // how long a reached goal is kept; 0 = until a person or a reset_on block resets it
 	// These two fields say what happens to a new submission whose key a run already holds. At most
 	// one field is true. If both are false, the submission attaches to the run that holds the key.
 	Reject  bool // the submission is refused

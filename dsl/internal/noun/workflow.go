@@ -15,7 +15,7 @@ import (
 // A Workflow is one workflow of a linked definition. It is immutable, and all its names are
 // resolved. So a run needs neither the hcl library nor the schemas of agents. The functions in a
 // Workflow are pure and safe for concurrent use. If the source lacks an optional attribute, the
-// function for this attribute is nil.
+// function for this attribute is nil, unless the comment of its field says that it is never nil.
 type Workflow struct {
 	Name        string
 	Description string
@@ -28,7 +28,7 @@ type Workflow struct {
 	Order []int   // indexes of Steps in a topological order: each step is after its dependencies
 	Pivot int     // index of the pivot step; -1 = none
 
-	Variables []Variable // variables of the workflow and of the module
+	Variables []Variable // variables of the workflow and of the module; in a group, also the values from outside
 	Agents    map[string]*Agent
 	Outputs   []Output
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
@@ -49,7 +49,7 @@ type Workflow struct {
 	UniqueKey            func(*eval.Scope) (string, error)
 	Unique               Unique                         // how long runs hold their unique key; only with UniqueKey
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
-	OnEvents             []*OnEvent                     // on_event blocks of the workflow, in the order of their declaration
+	OnEvents             []*OnEvent                     // on_event blocks, then reset_on blocks, each kind in the order of its declaration
 	Retention            time.Duration                  // how long runs are kept after their end; 0 = the engines decide
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
@@ -61,9 +61,9 @@ type Workflow struct {
 	// engine does not evaluate Settings to order the steps that wait for slots.
 	StepPriorities bool
 
-	// Shortest is the shortest time in the settings of the workflow, such as a timeout, interval,
-	// deadline or cool-down; 0 = not known before a run. While a call is in flight, the Supervisor
-	// looks at the run again after this time at the latest.
+	// Shortest is the shortest time in the settings of the steps and undos, such as a timeout,
+	// interval, deadline or cool-down; 0 = not known before a run. While a call is in flight, the
+	// Supervisor looks at the run again after this time at the latest.
 	Shortest time.Duration
 
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
@@ -96,9 +96,10 @@ func (w *Workflow) Complete(text string, inRun bool) (from int, words []string) 
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If
-// `assigned` has several values for a variable, Bind uses the last value. Bind reports names that
-// are not declared. It also reports a value that is missing, has the wrong type or fails a
-// validation.
+// `assigned` has several values for a variable, Bind uses the last value. Bind reports a value that
+// is missing, has the wrong type or fails a validation. It also reports a name that no workflow of
+// the module declares. If only another workflow declares the name, Bind reports it only for the
+// source "--var", and otherwise ignores the assignment.
 func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	return w.bind(assigned)
 }
@@ -185,7 +186,8 @@ type Rule struct {
 	Message string // error_message if it is a plain text; otherwise a general text
 }
 
-// An Agent is one agent block, with the version that was chosen for its plugin.
+// An Agent is one agent block, or an agent that a module names without a block. It has the version
+// that was chosen for its plugin.
 type Agent struct {
 	Name           string    // label of the block, used in references; LIBRARY.LABEL for an agent of a library
 	Plugin         string    // PLUGIN in engine-agent-PLUGIN, the name of the binary
@@ -197,7 +199,7 @@ type Agent struct {
 	Env            []string
 	Breaker        Breaker
 	// Config evaluates the config block. The block refers only to variables and locals outside of
-	// workflows. nil = the block is empty.
+	// workflows. nil = the block is missing or empty, and the schema declares no configuration.
 	Config ValueFunc
 }
 
@@ -208,8 +210,8 @@ type Breaker struct {
 	TripAfter    int     // consecutive failures that open the circuit; 0 = only FailureRatio counts
 	FailureRatio float64 // share of failures, from 0 to 1, that opens the circuit; 0 = only TripAfter counts
 	MinCalls     int     // number of calls that must have ended before FailureRatio counts
-	// Window is the time after which the breaker resets its counts. 0 = the breaker does not reset
-	// its counts while the circuit is closed.
+	// Window is how long a call counts while the circuit is closed. The breaker forgets older
+	// calls. 0 = it forgets no calls while the circuit is closed.
 	Window   time.Duration
 	Cooldown time.Duration // time for which the circuit stays open before the first probe
 	Probes   int           // number of calls that may pass while the circuit is half-open, at least 1
@@ -243,13 +245,14 @@ type Step struct {
 	Wait  *Wait     // signals for which a wait step waits
 
 	// Child is the workflow that the step starts as a child run; nil = the step starts none. In a
-	// step with a Child, Do and Undo.Do are actions of ChildAgent.
+	// step with a Child, Do is an action of ChildAgent. Without a compensate block, Undo.Do is one,
+	// too.
 	Child *Child
 
 	Do        *Action                // action that the step calls; NoCall = the step calls no agent
 	Retryable func(code string) bool // whether the action declares this error code as retryable; never nil
 	Undo      *Undo                  // undo of the step; nil = the step has no undo
-	NoUndo    bool                   // true = the step says compensation = "none", or it is the only step
+	NoUndo    bool                   // true = compensation = "none", or the only step of its workflow has an effect and no undo
 	Pivot     bool                   // true = after the success of this step, the engine does not undo the run
 	OnRerun   Rerun
 
@@ -282,11 +285,11 @@ type Step struct {
 	keyName        string // name in idempotency keys; "" = Name
 }
 
-// Calls reports whether the step calls an agent.
+// Calls reports whether the step calls an agent or starts a child run.
 func (s *Step) Calls() bool { return s.Value == nil && s.Until == nil && s.Wait == nil }
 
 // Does returns the kind of a step without a call: "value", "timer" or "wait". It returns "" for a
-// step that calls an agent, and for a step that is Gone.
+// step that calls an agent or starts a child run, and for a step that is Gone.
 func (s *Step) Does() string {
 	switch {
 	case s.Gone:
@@ -468,8 +471,10 @@ type Catch struct {
 // Settings are the limits of one step. If the source does not set a limit, the field holds the
 // default.
 type Settings struct {
-	Timeout  time.Duration // longest duration of one attempt; default 30s
-	Deadline Limit         // deadline of all attempts together; the zero Limit = no deadline
+	// Timeout is the longest duration of one attempt. The default is 30s, or ChildTimeout for a
+	// child run, or the timeout of the action block.
+	Timeout  time.Duration
+	Deadline Limit // deadline of all attempts together; the zero Limit = no deadline
 	// HeartbeatTimeout is the longest time without a heartbeat during an attempt; 0 = no limit.
 	HeartbeatTimeout time.Duration
 	Retry            Retry
