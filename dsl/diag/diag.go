@@ -140,7 +140,7 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Diagnostics is a list of findings, ordered by file and position.
+// Diagnostics is a list of findings. A check returns the list ordered by file and position.
 type Diagnostics []Diagnostic
 
 // HasErrors reports whether any finding is an error.

@@ -222,8 +222,10 @@ func readPlain(src []byte, filename string, out any) *report.Reporter {
 	return r
 }
 
-// plain returns whether a body holds only literal values. It reports each other expression as
-// an error, because the HCL library would evaluate it without a limit of time and memory.
+// plain returns false if a body has a loop, a splat, a condition, an operation with two operands or
+// a template. It reports such an expression as an error, because the HCL library would evaluate it
+// without a limit of time and memory. plain does not look for references and calls of functions:
+// the HCL library refuses them later, because there is no evaluation context.
 func plain(r *report.Reporter, body *hclsyntax.Body) bool {
 	ok := true
 	_ = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { // the callback returns no diagnostics

@@ -104,7 +104,7 @@ func (id keyID) String() string { return hex.EncodeToString(id[:]) }
 
 // A KeyError says that a value cannot be sealed or opened because a key is missing.
 type KeyError struct {
-	ID    string // id of the key that is missing; "" = there is no key at all
+	ID    string // id of the missing key, or words such as "for this data"; "" = there is no key
 	Given string // id of the key that was given instead; "" = no key was given, or its id is not known
 	Hint  string
 }

@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 )
 
-// LoadOrCreateKeyFile returns the keys in the file with the given path. Each line has one key, and
-// the first key is the one that seals. If there is no file, LoadOrCreateKeyFile makes a key and
-// writes it to a new file with mode 0600. If two processes do this at the same time, both use the
-// key of the process that was first, because the file gets its name only when it is complete.
-// LoadOrCreateKeyFile refuses a file that other users can read.
+// LoadOrCreateKeyFile returns the keys in the file with the given path. ParseKeys reads the text of
+// the file, and the first key is the one that seals. If there is no file, LoadOrCreateKeyFile makes
+// a key and writes it to a new file with mode 0600. If two processes do this at the same time, both
+// use the key of the process that was first, because the file gets its name only when it is
+// complete. LoadOrCreateKeyFile refuses a file for which the group or other users have any
+// permission.
 func LoadOrCreateKeyFile(path string) ([]Key, error) {
 	keys, err := loadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -14,11 +14,12 @@ type Moment struct {
 	Signals   []model.Signal // early signals that the run keeps
 }
 
-// deadline sets the fields Deadline and NewDeadline of the plan. It refuses the move if the
-// deadline of the new definition cannot be evaluated, or has passed. The run keeps its present
-// deadline in two cases. In the first case, the old and the new definition give the same deadline.
-// The present deadline may still differ from it, because a person may have extended it. In the
-// second case, the run has passed its pivot, so its deadline has no effect.
+// deadline sets the fields Deadline and NewDeadline of the plan. The run keeps its present deadline
+// in two cases. In the first case, the old and the new definition give the same deadline. The
+// present deadline may still differ from it, because a person may have extended it. In the second
+// case, the run has passed its pivot, so its deadline has no effect. In any other case, deadline
+// refuses the move if the deadline of the new definition has passed. It also refuses the move if
+// the deadline of the old or of the new definition cannot be evaluated.
 func (c *comparison) deadline() {
 	if c.run.Phase != model.PhaseForward || c.run.Passed || len(c.plan.Refusals) > 0 {
 		return

@@ -60,10 +60,10 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 	return slices.DeleteFunc(all, func(a model.Ancestor) bool { return len(a.Steps) == 0 && a.Run != p.Run.ID })
 }
 
-// Take copies the result and the effect of the node `was` of the ended run into the node n of the
-// new run. It does not copy data that only the ended run needs: attempts, pauses and the state of
-// the undo. It does not copy doubts about an attempt either, because a node is taken over only if
-// its effect is certain.
+// Take copies the result, the effect and the counts of attempts of the node `was` of the ended run
+// into the node n of the new run. It does not copy data that only the ended run needs: pauses,
+// deadlines, the number of calls and the state of the undo. It does not copy doubts about an
+// attempt either, because a node is taken over only if its effect is certain.
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0

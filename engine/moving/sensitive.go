@@ -30,7 +30,7 @@ func exposes(was, is dsl.Value) []string {
 }
 
 // attribute returns the name of the attribute to which a JSON pointer leads. The result `ok` is
-// false if the value has no such attribute.
+// false if the value is an object without this attribute, or null.
 func attribute(v dsl.Value, pointer string) (name string, ok bool) {
 	if pointer == "" {
 		return "", true
@@ -39,7 +39,7 @@ func attribute(v dsl.Value, pointer string) (name string, ok bool) {
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
 	var object map[string]json.RawMessage
 	if json.Unmarshal(v.JSON(), &object) != nil {
-		return name, true // a list: its elements have no names, so the whole value counts
+		return name, true // not an object, such as a list: attribute does not look for its elements
 	}
 	_, ok = object[name]
 	return name, ok

@@ -8,8 +8,8 @@ import (
 // signals refuses the move if the run would lose an early signal: the run keeps the signal, a step
 // of the old definition would take it later, and no step of the new definition takes it. The sender
 // got the answer that the run has the signal, so the run must not lose it. If no step of the old
-// definition would take the signal, signals does not refuse the move. Each wait step takes one
-// signal, so a definition with fewer wait steps takes fewer signals.
+// definition would take the signal, signals does not refuse the move. A wait step without for_each
+// and repeat takes only one signal, so a definition with fewer wait steps may take fewer signals.
 func (c *comparison) signals() {
 	if c.plan.Flow == nil || len(c.moment.Signals) == 0 {
 		return

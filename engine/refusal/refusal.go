@@ -13,8 +13,9 @@ import (
 )
 
 // A KeyError says why a submission was refused: another run holds its unique key. There are three
-// reasons: on_conflict is "reject"; on_conflict is "replace", but that run has reached the goal; or
-// the submission would attach to that run, but retention has removed it.
+// reasons. The first is that on_conflict is "reject". The second is that on_conflict is "replace",
+// but that run has ended and still holds the key, for example because it has reached the goal. The
+// third is that the submission would attach to that run, but retention has removed the run.
 type KeyError struct {
 	Workflow, Key string
 	Run           string      // public name of the run that holds the key

@@ -11,7 +11,7 @@ import (
 )
 
 // defaultRunLimit is the largest number of runs that the method Runs returns if the filter
-// has no limit.
+// has neither a limit nor IDs.
 const defaultRunLimit = 100
 
 // A RunFilter selects runs. A field that is zero does not limit the selection. There are seven
@@ -37,7 +37,8 @@ const defaultRunLimit = 100
 // If Owners is set, only the id of each run is returned, because the engine loads the run anyway.
 type RunFilter struct {
 	// Name is the public name of a run. If no run has this name, the store reads Name as an
-	// internal id in decimal. If Name is set, only Limit may be set, too.
+	// internal id: in decimal, or in the form of naming.RunName. If Name is set, only Limit may be
+	// set, too.
 	Name string
 
 	IDs    []status.RunID // internal ids of runs, at most 1000; if IDs is set, no other field may be set
@@ -60,7 +61,7 @@ type RunFilter struct {
 	Asking  EngineID      // with OwnerOther: the engine that asks; its own runs are left out
 	Overdue time.Duration // with OwnerOther: only runs whose next_check passed more than this duration ago
 
-	Limit int // largest number of runs; 0 = 100
+	Limit int // largest number of runs; 0 = 100, or as many as IDs has
 }
 
 // Owners is a set of kinds of owners.
@@ -97,8 +98,9 @@ func LoadRun(ctx context.Context, j Journal, run status.RunID) (Head, []Row, err
 	return loaded[0].Head, loaded[0].Rows, nil
 }
 
-// Find returns the run with this public name, or with this internal id in decimal. It
-// returns ErrNotFound if there is no such run.
+// Find returns the run with this public name. If no run has this name, Find returns the run with
+// this internal id, in decimal or in the form of naming.RunName. If there is no such run either,
+// Find returns ErrNotFound.
 func (s Full) Find(ctx context.Context, name string) (RunRow, error) {
 	if name == "" {
 		return RunRow{}, ErrNotFound

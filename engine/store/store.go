@@ -190,8 +190,9 @@ type Inbox interface {
 	// has a message with the same Dedup, Post adds nothing and returns the id of the earlier
 	// message. It returns ErrNotFound if there is no such run. It returns naming.ErrInboxFull if
 	// the inbox has Message.Most messages or more. It returns naming.ErrInboxBytes if the data of
-	// the messages, with the new one, would have more than Message.MostBytes bytes. If several
-	// callers post at the same time, each of them may exceed the bounds by one message.
+	// the messages, with the new one, would have more than Message.MostBytes bytes. If one of these
+	// two bounds is 0, Post does not check this bound. If several callers post at the same time,
+	// each of them may exceed the bounds by one message.
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns the messages of a run whose ids are greater than the parameter `after`,
 	// in order of arrival, which is the order of their ids. It returns no more messages than
@@ -243,7 +244,8 @@ type Writer interface {
 	//
 	// A transition with Names submits a run: it is committed together with the run's public name
 	// and unique key, or not at all, and never twice. If another run has the name or holds the key,
-	// the outcome says so (Submitted.Exists).
+	// the outcome says so (Submitted.Exists). A transition with Replaces is different: it may
+	// replace an open run that holds the key.
 	//
 	// Each transition is committed completely or not at all. If the database's answer is lost,
 	// Commit sends the same batch again, until Commit knows the outcome or ctx ends. Each journal
@@ -359,8 +361,10 @@ type Outcome struct {
 	// more messages wait than Heard allows, or retention has removed the run. ErrExists means that
 	// a new run has the id of another run. naming.ErrFull means that no place or no key is free for
 	// the run (Transition.Admit). naming.ErrFree means that the run cannot wait for its key,
-	// because the key is free. Any other error means that the store refuses this transition because
-	// of its contents.
+	// because the key is free. An *admission.Error means that a check has refused the run
+	// (Transition.Checks). naming.ErrNoOrigin or a *naming.HeirError means that the run cannot take
+	// over the results of the run in Names.From. Any other error means that the store refuses this
+	// transition because of its contents.
 	Err error
 }
 

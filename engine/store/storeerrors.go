@@ -46,14 +46,18 @@ func (e *SchemaError) Error() string {
 // found, Commit and Tick return this error; the outcome of the batch is not known. An engine
 // must not continue until a person has acted: it stops claiming runs and raises an alert.
 type LossError struct {
-	Store    string // kind of the store: "postgres"
-	From, To int64  // PostgreSQL timelines before and after the loss; equal if a backup was restored
-	Known    string // position in the database's log up to which commits were confirmed on timeline From
+	Store string // kind of the store: "postgres"; "" if Run is not 0
+	// PostgreSQL timelines before and after the loss; equal if a backup was restored.
+	From, To int64
+	// Position in the database's log up to which commits were confirmed on timeline From. If a
+	// confirmed row of a journal is missing, Known may name this row instead.
+	Known string
 	// Position in the database's log at which the server switched to timeline To; "" = not known.
 	// If From and To are equal, Switch is the end of the log when the loss was found.
 	Switch string
-	// Internal id of a run that has lost journal rows; 0 = no such run is known. If Run is
-	// not 0, Known and Switch are not positions but numbers of journal rows of this run.
+	// Internal id of a run that has lost journal rows; 0 = the error is about the whole database.
+	// If Run is not 0, Known and Switch are not positions but numbers of journal rows of this run,
+	// and From and To are not set.
 	Run int64
 }
 

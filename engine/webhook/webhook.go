@@ -3,8 +3,8 @@
 // A Sender sends each reply in one signed HTTP request. The body is a CloudEvents 1.0 event in
 // JSON. The signature follows Standard Webhooks. A submitter can name only a sink that the operator
 // has configured, or a URL whose host the operator has configured. The package follows no redirect.
-// It refuses private addresses. It checks the address of each connection, so an attacker gains
-// nothing if a host name later resolves to another address.
+// Unless Config.Private is true, it refuses private addresses. Then it checks the address of each
+// connection, so an attacker gains nothing if a host name later resolves to another address.
 package webhook
 
 import (
@@ -32,13 +32,13 @@ import (
 // A Sink is a webhook that submitters can name, or a host to which their URLs may lead.
 type Sink struct {
 	URL    string // only for a named sink
-	Secret []byte // signs each request; at least 24 bytes, as Standard Webhooks requires
+	Secret []byte // signs each request; 24 to 64 bytes, as Standard Webhooks requires
 }
 
 // Config says which webhooks an engine accepts.
 type Config struct {
 	Sinks map[string]Sink // named sinks, by name
-	// Hosts that URLs of submitters may have; the map key is HOST or HOST:PORT.
+	// Hosts that URLs of submitters may have; the map key is HOST or HOST:PORT, in lower case.
 	Hosts map[string]Sink
 	// Private allows addresses of private networks and of this machine.
 	Private bool
@@ -89,8 +89,8 @@ func New(cfg Config) (*Sender, error) {
 	return x, nil
 }
 
-// control refuses a connection to a private address. It gets the address to which the system is
-// about to connect: the result of resolving the host name.
+// control refuses a connection to a private address, unless Config.Private is true. It gets the
+// address to which the system is about to connect: the result of resolving the host name.
 func (x *Sender) control(_, address string, _ syscall.RawConn) error {
 	if x.cfg.Private {
 		return nil

@@ -75,8 +75,9 @@ func attribute(v cty.Value, name string) cty.Value {
 // Passed returns the arguments of a lookup: the action that says whether an earlier call had
 // its effect. The parameter `given` holds the arguments of the earlier call. Each argument of
 // the lookup gets the value of the argument with the same name in the earlier call. If the
-// earlier call has no such argument, the argument of the lookup gets its default, or is left
-// out. The parameter `specs` holds the arguments of the lookup, by name.
+// earlier call has no such argument, the argument of the lookup gets its default. Without a
+// default, it is left out if it is optional, and otherwise Passed returns an error. The parameter
+// `specs` holds the arguments of the lookup, by name.
 func Passed(given value.Value, specs map[string]*Spec) (value.Value, error) {
 	from, err := value.Decode(given)
 	if err != nil {

@@ -5,8 +5,9 @@
 //	out:  a value of the expression library, or an error for people
 //
 // An Expr is an expression in the source. A Compiled is an expression with a list of its
-// references. An Evaluator puts only the values of these references into the context of the
-// evaluation. A World supplies the values.
+// references. An Evaluator puts the values of these references into the context of the evaluation,
+// and leaves out steps and locals to which the expression does not refer. A World supplies the
+// values.
 //
 // Apart from its arguments, the package reads only the Scope. A Memo keeps decoded values between
 // the evaluations of one run.

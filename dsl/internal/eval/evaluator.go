@@ -66,7 +66,8 @@ func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 }
 
 // Context returns the context for the evaluation of an expression. The context holds only those
-// variables, steps, locals and other values to which the expression refers.
+// steps, locals and other values to which the expression refers. If the expression or one of its
+// locals refers to a variable, the context holds all variables.
 func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagnostics) {
 	m := w.meter()
 	fail := func(err error) (*hcl.EvalContext, hcl.Diagnostics) {
@@ -158,10 +159,10 @@ func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 	return v, nil
 }
 
-// A KeptLocal is a cached local value with the cost of its computation. Each evaluation that uses
-// the value pays this cost, even if the value is in the cache. Without this rule, an expression
-// could fail on an engine that must compute the value, and succeed on an engine that has the value
-// in its cache.
+// A KeptLocal is a cached local value with the cost of its computation. In a run, each evaluation
+// that uses the value pays this cost, even if the value is in the cache. Without this rule, an
+// expression could fail on an engine that must compute the value, and succeed on an engine that has
+// the value in its cache. In the check before a run, only the first evaluation pays the cost.
 type KeptLocal struct {
 	value cty.Value
 	metered.Spent

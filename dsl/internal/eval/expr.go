@@ -116,8 +116,8 @@ type Local struct {
 	File  bool // true = the local is declared outside of workflows
 }
 
-// LiteralString returns the text of the argument and true if a call has exactly one argument, which
-// is a plain string. For any other call it returns false.
+// LiteralString returns the text of the argument and true if a call has exactly one argument, and
+// LiteralText returns a text for it. For any other call it returns false.
 func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	if len(call.Args) != 1 || call.ExpandFinal {
 		return "", false
@@ -125,8 +125,8 @@ func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	return LiteralText(call.Args[0])
 }
 
-// LiteralText returns the text of an expression that is a plain string, without references and
-// calls. It returns false for any other expression.
+// LiteralText returns the value of an expression without references and calls, if this value is a
+// string. It returns false for any other expression.
 func LiteralText(e hclsyntax.Expression) (string, bool) {
 	if len(e.Variables()) > 0 || len(Calls(e)) > 0 {
 		return "", false

@@ -15,9 +15,9 @@ import (
 )
 
 // runtimeError returns the first error in diags as a Go error. In the text, it replaces the
-// sensitive texts of the evaluation context by "(sensitive)". If the error is about the
-// arguments of a function, runtimeError hides its details, because they may contain a
-// sensitive text in a changed form.
+// sensitive texts of the evaluation context by "(sensitive)". If there are such texts and the error
+// is about a function, runtimeError hides its details, because they may contain a sensitive text in
+// a changed form.
 func runtimeError(diags hcl.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
@@ -40,7 +40,8 @@ func runtimeError(diags hcl.Diagnostics) error {
 	return errors.New("the expression could not be evaluated")
 }
 
-// sensitiveTexts returns the sensitive strings and numbers of a context as texts, longest first.
+// sensitiveTexts returns the sensitive strings and numbers of a context and of its parents as
+// texts, longest first. It leaves out texts of less than value.MinSensitive-1 bytes.
 func sensitiveTexts(ctx *hcl.EvalContext) []string {
 	seen := map[string]bool{}
 	for ; ctx != nil; ctx = ctx.Parent() {

@@ -21,7 +21,7 @@ func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value,
 }
 
 // pushHidden adds the diagnostic d to r. In the detail of d, it replaces the sensitive texts
-// of the evaluation context by "(sensitive)". If d is about the arguments of a function,
+// of the evaluation context by "(sensitive)". If there are such texts and d is about a function,
 // pushHidden replaces the whole detail, because it may contain a sensitive text in a changed
 // form.
 func pushHidden(r *report.Reporter, d *hcl.Diagnostic) {

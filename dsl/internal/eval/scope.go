@@ -76,8 +76,10 @@ type EachItem struct {
 }
 
 // A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In the
-// output of catch, only the fields for self.error are set. In any other expression, and only if the
-// step has a repeat block, only Previous and Collected are set.
+// output of catch, only the fields for self.error are set. In the input of a declared action, Input
+// holds the values of args.*, and Key is set. In the result and fail_when of a declared action,
+// only Output and OutputKnown are set. In any other expression, and only if the step has a repeat
+// block, only Previous and Collected are set.
 type Self struct {
 	Input value.Value
 	// Arguments that the step gave to a declared action, if the run has stored them; null = the

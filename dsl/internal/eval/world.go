@@ -59,7 +59,8 @@ func (w *runWorld) variables() (cty.Value, error) {
 }
 
 // decodeVars decodes the object v of all variables, and converts each variable to its declared
-// type. It caches the decoded form in v, so the variables of a run are decoded only once.
+// type. A variable that does not fit its type stays as it is. If only one workflow uses ev,
+// decodeVars caches the decoded form in v, so the variables of a run are decoded only once.
 func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)
@@ -321,7 +322,8 @@ func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
 }
 
 // selfValue returns the value of `self` for the expression that is evaluated. It makes self.input,
-// self.previous and self.collected only if the expression uses them. There are two reasons:
+// self.previous and self.collected only if the expression uses them. If it is not known which ones
+// the expression uses (w.c is nil), selfValue makes only self.input. There are two reasons:
 //   - Collected values may be large.
 //   - The evaluation must end. To make self.input, selfInput may have to evaluate the input of the
 //     step, which may use self.previous and self.collected. If selfValue made self.input for this

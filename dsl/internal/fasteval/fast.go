@@ -213,7 +213,7 @@ func (x *Context) instanceReference(e *hclsyntax.RelativeTraversalExpr) *referen
 }
 
 // template compiles a string with interpolations. It returns nil if a part of the string is
-// neither a constant nor a reference.
+// neither a reference nor a constant that inTemplate accepts.
 func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindString {
 		return nil
@@ -257,7 +257,8 @@ func inTemplate(raw []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// object compiles an object whose keys are constants. It returns nil for any other object.
+// object compiles an object whose keys are plain constants (value.IsPlain). It returns nil for any
+// other object, if a key occurs twice, or if it cannot compile one of the values.
 func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny {
 		return nil
@@ -285,7 +286,8 @@ func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 	return d
 }
 
-// operation compiles a comparison or a logical operation. It returns nil for any other operator.
+// operation compiles a comparison or a logical operation. It returns nil for any other operator,
+// or if it cannot compile one of the operands.
 func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hclsyntax.Expression) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindBool {
 		return nil

@@ -61,9 +61,10 @@ func ShapeOf(t schema.Type) *Shape {
 	return nil
 }
 
-// ShapeOfFields returns the shape of an object with these fields of a schema. It returns nil if a
-// field needs the general evaluator: its type has no shape, its name is not plain (value.IsPlain),
-// or its enum has a value that is not in canonical form.
+// ShapeOfFields returns the shape of an object with these fields of a schema. It returns nil if two
+// fields have the same name, or if a field needs the general evaluator: its type has no shape, its
+// name is not plain (value.IsPlain), or its enum has a value that does not fit the type or is not
+// in canonical form.
 func ShapeOfFields(fields []schema.Field) *Shape {
 	out := &Shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {

@@ -21,7 +21,8 @@ var (
 // element whether the result contains it. The parameter `first` of `keep` says whether the first
 // set has the element, and the parameter `others` says how many of the other sets have it. If
 // `keep` is nil, the result contains the elements that are in all sets. If an argument is not known
-// yet, the returned function calls f, a function of the Go package stdlib.
+// yet, or cannot be converted to the type of the result, the returned function calls f, a function
+// of the Go package stdlib. It also calls f if the type of the result contains "any".
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

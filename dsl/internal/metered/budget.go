@@ -127,8 +127,8 @@ func MeterOf(ctx *hcl.EvalContext) *Meter {
 	return nil
 }
 
-// product returns the product of the factors. It returns 1<<60 instead of a larger product, and
-// 0 if a factor is not positive.
+// product multiplies the factors in order. When it comes to a factor that is not positive, it
+// returns 0. When the product would exceed 1<<60, it returns 1<<60 and ignores further factors.
 func product(factors ...int64) int64 {
 	out := int64(1)
 	for _, f := range factors {

@@ -187,8 +187,9 @@ func (c *call) payment(m *Meter, args []*evaluatedNode) payment {
 // uniform converts v, which is a tuple or an object, to the type in the parameter `want`, if this
 // type is a list, a set or a map. The library go-cty could do so, too. But if the element type of
 // `want` is "any", go-cty would compare the types of all elements with each other. The method
-// `uniform` is faster, because it first drops duplicate types. If it cannot convert v, it returns v
-// unchanged. Then go-cty converts v later, or reports an error.
+// `uniform` is faster, because it first drops duplicate types. If `want` is a set of "any", uniform
+// returns a list, and go-cty converts this list to a set. If uniform cannot convert v, or need not
+// convert it, it returns v unchanged. Then go-cty converts v later, or reports an error.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {
 		return v

@@ -19,12 +19,14 @@ const (
 	maxChain    = 1_000   // largest number of operators, indexes and calls in one expression
 )
 
-// Crowded reports whether a text certainly has more than maxTokens tokens. The lexer needs
-// approximately 100 bytes of memory for each token, so Crowded must run before the lexer.
+// Crowded reports whether a text probably has more than maxTokens tokens, because it has more than
+// maxTokens marks (see the function `marks`). The lexer needs approximately 100 bytes of memory for
+// each token, so Crowded must run before the lexer.
 func Crowded[T string | []byte](src T) bool { return marks(src) > maxTokens }
 
-// marks returns a lower limit for the number of tokens in a text: the number of brackets,
-// operators, words and line ends.
+// marks estimates the number of tokens in a text: it returns the number of brackets, operators,
+// words and line ends. A comment or a string may be a single token, but marks also counts the words
+// inside of it.
 func marks[T string | []byte](src T) int {
 	count, word := 0, false
 	for i := range len(src) {
@@ -61,8 +63,9 @@ func TooDeep(at hcl.Range) *hcl.Diagnostic {
 	}
 }
 
-// CheckTokens returns an error if a text is nested too deep, or has an expression with too many
-// operators. It returns nil if it finds no error.
+// CheckTokens returns an error if a text has more than maxTokens tokens, is nested too deep, has an
+// expression with too many operators, or has a number that is too long. It returns nil if it finds
+// no error.
 func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	// A frame describes the text inside of one open bracket, or outside of all brackets.
 	type frame struct {

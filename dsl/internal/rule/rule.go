@@ -20,8 +20,8 @@ const maxDigits = 100
 const maxDepth = 50
 
 // Of translates a condition. The function `types` returns the type of a variable; cty.NilType = the
-// variable is not part of the input. If the condition has a part that rules do not have, Of returns
-// nil.
+// variable is not part of the input. Of returns nil if the condition has a part that rules do not
+// have, is not a bool, or needs a rule that is deeper than maxDepth.
 func Of(condition hclsyntax.Expression, types func(variable string) cty.Type) json.RawMessage {
 	n, ty := translation{types}.node(condition)
 	if ty != cty.Bool || depth(n) > maxDepth {

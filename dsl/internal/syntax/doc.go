@@ -1,7 +1,7 @@
 // Package syntax reads the text of files as blocks, arguments and expressions.
 //
 //	in:   bytes of a file, and the table of the attributes and blocks that each block may have
-//	      (schema.go)
+//	      (schema.go and action.go)
 //	out:  Block with its arguments and inner blocks; the canonical layout of a file
 //
 // To add a block to the language, add it to that table first.

@@ -16,8 +16,8 @@ const (
 )
 
 // Prescan returns an error if src has too many bytes or tokens, is nested too deep, or has
-// expressions or heredocs that are too long. It returns nil if src is safe to parse. Prescan itself
-// is safe for every src, because the lexer that it uses has no recursion.
+// expressions, numbers or heredocs that are too long. It returns nil if src is safe to parse.
+// Prescan itself is safe for every src, because the lexer that it uses has no recursion.
 func Prescan(src []byte, file string) *hcl.Diagnostic {
 	if len(src) > MaxSource {
 		return TooBig(file)

@@ -6,8 +6,8 @@ import "github.com/hashicorp/hcl/v2"
 // definition holds the LanguageVersion of the engine that made it.
 const LanguageVersion = "1"
 
-// A bodySpec lists the attributes and inner blocks that a block may have. This file defines each
-// attribute name and block name of the language once.
+// A bodySpec lists the attributes and inner blocks that a block may have. This file has the
+// bodySpec of each block of the language, except actionSpec, which is in action.go.
 type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec

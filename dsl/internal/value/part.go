@@ -132,9 +132,9 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// maxIndex limits the number of attributes in valueData.index. The method `attribute` does not
-// find the attributes after this limit. An object with more attributes usually holds data, and
-// not variables or outputs.
+// maxIndex limits the number of attributes in valueData.index: it has at most maxIndex+1. The
+// method `attribute` does not find the attributes after these. An object with more attributes
+// usually holds data, and not variables or outputs.
 const maxIndex = 200
 
 // Split makes a Value from each member of an object, and returns the keys and the values. The

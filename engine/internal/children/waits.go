@@ -119,8 +119,8 @@ func New(ctx context.Context, cfg Config) *Waits {
 type keepEffects struct{ reason string }
 
 // Start begins a call and returns at once. The Waits calls the function in the parameter `done`
-// once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
-// is called again for the same attempt. Start has the same contract as the method Start of an
+// once, from any goroutine. The error is context.Canceled if Forget ends the call, or if Start is
+// called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
 func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) call.ChildCall {
 	w := &waiter{waits: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}

@@ -117,7 +117,7 @@ type Inbox struct {
 
 	mu   sync.Mutex                           // protects the fields below
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
-	long longList                             // list of keys that was used last, if it has more than one page
+	long longList                             // the last list of keys that has more than one page
 }
 
 // New returns an Inbox.

@@ -25,8 +25,8 @@ const (
 // errLost says that another engine has worked on the list of an event in the meantime.
 var errLost = errors.New("another engine has worked on the list of the event")
 
-// A longList is the list of keys of an event and a workflow, in memory. With it, an engine
-// evaluates for_each only once, and not again for each page.
+// A longList is the list of keys of an event and a workflow, in memory. With it, an engine need not
+// evaluate for_each again for each page, unless it has worked on another long list in between.
 type longList struct {
 	seq  int64 // Event.Seq; 0 = there is no list
 	id   store.WorkflowID

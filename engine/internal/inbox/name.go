@@ -20,8 +20,9 @@ const hashed = "k-"
 
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
 // order:evt-7. Other runs have such a name only if a person gives it to them. In three cases, a
-// hash of the workflow and the id replaces the id: if the id has characters that a name cannot
-// have, if the name would have two colons in a row, or if the name would be too long for a store.
+// hash of the workflow and the id replaces the id: if a name cannot contain the id (see the
+// function `plain`), if the name would have two colons in a row, or if the name would be too long
+// for a store.
 func RunName(workflow, event string) string {
 	name := workflow + ":" + event
 	if plain(event) && len(name) <= naming.MaxNameLen && !strings.Contains(":"+event, between) {
@@ -32,8 +33,9 @@ func RunName(workflow, event string) string {
 
 // KeyRunName returns the public name of the run that an event starts for a key, or for a row with
 // this key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. In three cases, a hash replaces the key: if
-// the key has characters that a name cannot have, if the key looks like the hash of a key, or if
-// the name would be too long for a store. All these names begin with the result of KeysOf.
+// a name cannot contain the key (see the function `plain`), if the key looks like the hash of a
+// key, or if the name would be too long for a store. All these names begin with the result of
+// KeysOf.
 func KeyRunName(workflow, event, key string) string {
 	begin := KeysOf(workflow, event)
 	if name := begin + key; plain(key) && !isHash(key) && len(name) <= naming.MaxNameLen {
@@ -43,8 +45,9 @@ func KeyRunName(workflow, event, key string) string {
 }
 
 // KeysOf returns the beginning of the names of all runs that an event starts for keys:
-// WORKFLOW:ID::. If a name cannot contain the id, or if no hash of a key would fit after the id, a
-// hash replaces the id.
+// WORKFLOW:ID::. A hash replaces the id in three cases: if a name cannot contain the id (see the
+// function `plain`), if the id would make two colons in a row, or if no hash of a key would fit
+// after the id.
 func KeysOf(workflow, event string) string {
 	const most = naming.MaxNameLen - len(between) - len(hashed) - hashLen
 	name := workflow + ":" + event
@@ -54,7 +57,8 @@ func KeysOf(workflow, event string) string {
 	return name + between
 }
 
-// plain reports whether the name of a run can contain the text.
+// plain reports whether the name of a run can contain the text. A text with .notify cannot be in
+// such a name, because the names of notifications contain it.
 func plain(text string) bool {
 	return text != "" && !strings.Contains(text, ".notify") &&
 		strings.TrimRight(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/-") == ""

@@ -68,8 +68,9 @@ type ask struct {
 
 // An answer is the output of an operation.
 type answer struct {
-	// After a `submit` or `replace`, the run that has the key. After a `reset` or `look`, the run
-	// that took the key last. 0 = there is none.
+	// After a `submit` or `replace`, the run that the store has named: the new run, or the run that
+	// has the key or waits for it. After a `reset` or `look`, the run that took the key last. 0 =
+	// there is none.
 	run   status.RunID
 	next  status.RunID // after a `look`, the open run that waits for the key; 0 = there is none
 	done  bool         // the operation has changed the store
@@ -264,7 +265,8 @@ func (c *client) note(in ask, out answer, called int64) {
 	c.made = append(c.made, porcupine.Operation{ClientId: c.number, Input: in, Output: out, Call: called, Return: time.Since(c.began).Nanoseconds()})
 }
 
-// submit submits a run, and returns the run that has the key.
+// submit submits a run, and returns the run that has the key or waits for it. It returns 0 after an
+// error.
 func (c *client) submit(ctx context.Context) status.RunID {
 	run, err := c.ids.Next(time.Now())
 	if err != nil {

@@ -70,8 +70,9 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 }
 
 // askCalls asks the store for calls if runs wait for them. It also reports how many of the granted
-// calls were started, as soon as the engine will start no more of them. The result is the time
-// until the next question. The error is store.ErrFenced, or the error of ctx.
+// calls were started, when the engine will start no more of them. If all of them were started, the
+// report waits until runs wait for calls again. The result is the time until the next question. The
+// error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {

@@ -306,7 +306,8 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 const prepareFor = time.Second
 
 // begin waits until no other goroutine has a question to the store in flight. The caller must call
-// the function `end` after its own question. begin returns an error if ctx ends first.
+// the function `end` after its own question. begin returns an error if ctx ends first. If
+// Config.Halted returns true, begin waits until ctx ends.
 func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	if l.cfg.Halted != nil && l.cfg.Halted() {
 		<-ctx.Done()

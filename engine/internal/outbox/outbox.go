@@ -233,7 +233,7 @@ func (p *Sender) serve(ctx context.Context, to string, deliver func(context.Cont
 }
 
 // send sends replies of different runs at the same time with the function `deliver`, and records
-// the outcomes. It returns false if a try has failed.
+// the outcomes. It returns false if a try has failed, or if an outcome could not be recorded.
 func (p *Sender) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
 	errs := make([]error, len(list))
 	var work sync.WaitGroup

@@ -80,8 +80,9 @@ type Caller struct{ cfg Config }
 func New(cfg Config) *Caller { return &Caller{cfg} }
 
 // Send calls the action that the sink of the reply names. It returns nil if the agent has answered
-// with a result. It returns an *outbox.NotNow if nothing was sent. ctx must have a deadline, which
-// is the complete-by of the call.
+// with a result. It returns an *outbox.NotNow if nothing was sent because this engine cannot call
+// the agent now. Any other error may come from the agent, or from the run or the input of the call.
+// ctx must have a deadline, which is the complete-by of the call.
 func (c *Caller) Send(ctx context.Context, r replies.Reply) error {
 	flow, vars, err := c.cfg.Load(ctx, r.Run)
 	var lasting *Lasting

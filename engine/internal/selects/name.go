@@ -45,8 +45,8 @@ func begin(workflow, schedule string, tick time.Time) string {
 }
 
 // RunName returns the public name of the run that a row starts: WORKFLOW.SCHEDULE.TICK.KEY. So a
-// firing starts at most one run for each key, however often its pages are read. A key that is too
-// long, or that has other characters than names may have, is replaced by a hash.
+// firing starts at most one run for each key, however often its pages are read. A hash replaces a
+// key that is too long, that has other characters than names may have, or that begins with k-.
 func RunName(workflow, schedule string, tick time.Time, key string) string {
 	firing := begin(workflow, schedule, tick)
 	if name := firing + key; plain.MatchString(key) && !strings.HasPrefix(key, hashed) && len(name) <= naming.MaxNameLen {

@@ -55,7 +55,8 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 }
 
 // long works like the method `do`, but the call has two halves. In the first half, it sends
-// heartbeats. At the end of the first half, it records a checkpoint.
+// heartbeats. At the end of the first half, it records a checkpoint. A call that has a checkpoint
+// from an earlier attempt skips the first half.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
 		for range 2 {

@@ -12,10 +12,11 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// landed checks a run after each commit of a journal row. The engine that wrote the row must be the
-// owner, and the store must not have declared that engine dead (I3). The entry of the run in the
-// store's list of runs must have the status that the journal gives (I10). The next_check in this
-// entry must not be later than the run's earliest due time (promise 13).
+// landed checks a run after each commit of a journal row. The store must not have declared the
+// engine that wrote the row dead, and this engine must own the run (I3). In two cases, the run may
+// have no owner: if it has only one row, or if the engine that wrote the row has released it. The
+// entry of the run in the store's list of runs must have the status that the journal gives (I10).
+// The next_check in this entry must not be later than the run's earliest due time (promise 13).
 func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run status.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()

@@ -15,9 +15,9 @@ import (
 
 var errLost = errors.New("sim: the store's answer was lost")
 
-// A wire connects one engine process to the store. It can delay calls to the store. It can lose
-// an answer, even if the store has done the work. While the engine is frozen, calls wait in the
-// wire.
+// A wire connects one engine process to the store. It can delay calls to the store. It can lose a
+// call before the store has seen it. It can also lose the answer of a call that the store has
+// done. While the engine is frozen, calls wait in the wire.
 type wire struct {
 	store.Full
 	world *world

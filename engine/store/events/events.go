@@ -27,8 +27,8 @@ type Store interface {
 	SendEvent(ctx context.Context, e Event) (sent bool, err error)
 	// ClaimEvents returns events that wait, ascending by Seq, and no more of them than the
 	// parameter `limit` says. Until the lease is over, ClaimEvents does not return these events
-	// again to any caller. So engines never work on the same batch, and the events of a dead engine
-	// come back.
+	// again to any caller, unless ReleaseEvents or RetryEvent ends the claim earlier. After the
+	// lease, it returns them again, so the events of a dead engine come back.
 	ClaimEvents(ctx context.Context, limit int, lease time.Duration) ([]Event, error)
 	// KeepEvent stores which workflows do not need the event any more (Event.Done). If `why` is not
 	// empty, KeepEvent also quarantines the event: the event does not wait any more, and people see

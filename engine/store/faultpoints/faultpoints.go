@@ -18,9 +18,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// Store wraps a store, so that a test can inject a fault before and after each call that
-// changes the store. In builds without the tag failpoints, Store returns the store
-// unchanged.
+// Store wraps a store, so that a test can inject a fault before and after most calls that
+// change the store. It returns a store that is wrapped already unchanged. In builds without the
+// tag failpoints, Store returns every store unchanged.
 func Store(s store.Store) store.Store {
 	switch s.(type) {
 	case *faultStore, *triggered, *fed:
@@ -29,8 +29,8 @@ func Store(s store.Store) store.Store {
 	return withTriggers(&faultStore{store.Complete(s)})
 }
 
-// A faultStore passes each call to the store that it wraps. Before and after
-// each call that changes the store, a test can inject a fault.
+// A faultStore passes each call to the store that it wraps. Before and after most calls that
+// change the store, a test can inject a fault.
 type faultStore struct{ store.Full }
 
 // Wakes calls Wakes of the wrapped store. It returns nil if the wrapped store does not have

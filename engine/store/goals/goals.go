@@ -44,7 +44,7 @@ type Goal struct {
 	Next          status.RunID // the open run that waits until the key is free; 0 = none
 	NextName      string       // public name of Next
 	ReachedAt     time.Time    // time at which Run succeeded; zero = it has not succeeded
-	FreeAt        time.Time    // time at which a goal that is reached becomes free; zero = only a reset frees it
+	FreeAt        time.Time    // time at which a goal that is reached becomes free; zero = no such time
 	Resets        int          // number of resets of the key
 	LastReset     Reset        // the latest reset; zero = none
 }
@@ -121,8 +121,8 @@ type Keeper interface {
 	Goals(ctx context.Context, f Filter) ([]Goal, error)
 	// ResetGoal frees the key of a goal that was reached, and records who did it and why. It
 	// returns the goal as it was before. It returns an error that wraps ErrOpen, ErrNotReached or
-	// ErrEver if the goal cannot be reset; then it changes nothing, and the result says which run
-	// holds the key. It returns store.ErrNotFound if the store has no goal of this key. A
+	// ErrEver if the goal cannot be reset; then it changes nothing, and the result is the present
+	// goal. It returns store.ErrNotFound if the store has no goal of this key. A
 	// submission at the same time takes effect either before the reset or after it.
 	ResetGoal(ctx context.Context, r Reset) (Goal, error)
 	// Resets returns the resets of the goals that the given run had reached, oldest first.

@@ -19,8 +19,9 @@ var runIDEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 // years.
 const runIDRandomBits = 22
 
-// FirstRunOf returns the lowest id that a run can have if it was submitted at the time t.
-// All runs that were submitted earlier have lower ids.
+// FirstRunOf returns the lowest id that a run can have if it was submitted in the millisecond of
+// the time t. All runs that were submitted before this millisecond have lower ids, unless the
+// clock of their engine was set back (RunIDSource.Next).
 func FirstRunOf(t time.Time) status.RunID {
 	return status.RunID(max(0, t.Sub(runIDEpoch).Milliseconds()) << runIDRandomBits)
 }

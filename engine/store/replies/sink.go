@@ -13,7 +13,7 @@ import (
 // The kinds of sinks. A sink is written as KIND:NAME.
 const (
 	Table   = "table:"   // a queue of the store
-	Webhook = "webhook:" // a sink that the operator has configured, or an https URL
+	Webhook = "webhook:" // a sink that the operator has configured, or an https or http URL
 	Agent   = "agent:"   // agent:NAME.ACTION: an action of an agent in the run's definition
 )
 

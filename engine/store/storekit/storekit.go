@@ -2,9 +2,9 @@
 // the allowed changes of a run's state, and the kinds of filters. Only stores use this
 // package.
 //
-// The package helps all stores to enforce three rules. A final state does not change, with
-// one exception (CanBecome). No second run can use a unique key while the first run may
-// have effects (HoldsKey). No filter makes a store read all runs (KindOf).
+// The package helps all stores to enforce two rules. A final state does not change, with one
+// exception (CanBecome). No filter makes a store read all runs (KindOf). The rules in package
+// storetest use HoldsKey.
 package storekit
 
 import (
@@ -33,9 +33,10 @@ func CanBecome(from, to status.RunState) bool {
 	return to != status.RunQueued
 }
 
-// HoldsKey reports whether a run in this state holds its unique key: the run is open, needs
-// a person, or has succeeded (language.md, Uniqueness). As long as a run holds a key, no
-// other run of the workflow can use the key.
+// HoldsKey reports whether a run in this state holds its unique key: the run is open, needs a
+// person, or has succeeded (language.md, Uniqueness). The answer is right for the scope
+// naming.ScopeGoal without Retain, if the goal was not reset. For all other scopes, see
+// naming.KeyScope.Holds.
 func HoldsKey(s status.RunState) bool {
 	return s != status.RunFailed && s != status.RunCompensated && s != status.RunCancelled
 }

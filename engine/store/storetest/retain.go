@@ -229,7 +229,7 @@ var ownRetentionRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
-// The type aged has helper methods for tests of retention: they create runs with all kinds of
+// The type aged has helper methods for tests of retention: they create runs with many kinds of
 // rows, and check what a store removes.
 type aged struct {
 	messaging

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// Run tests a store against every rule. The function `open` returns an empty store.
+// Run tests a store against every rule that applies to it. The function `open` returns an empty
+// store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
 	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, moveRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules, familyRules, heirRules,

@@ -381,7 +381,7 @@ func (s scope) output() string {
 // states are the states that a notify block can announce.
 var states = []string{"succeeded", "failed", "compensated", "cancelled", "parked", "compensation_failed", "overdue"}
 
-// notify writes notify blocks.
+// notify may write one or two notify blocks.
 func (w *writer) notify(s scope) {
 	if !w.chance(50) {
 		return

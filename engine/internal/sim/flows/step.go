@@ -161,7 +161,7 @@ func (w *writer) many(s scope, st *Step, limits bool) {
 	}
 }
 
-// urgency writes the priority of a step.
+// urgency may write the priority of a step.
 func (w *writer) urgency(s scope, st *Step) {
 	if w.chance(20) {
 		st.Uses = append(st.Uses, "step priority")
@@ -233,7 +233,7 @@ func (w *writer) undo(s scope, st *Step, action string, on bool) {
 	w.f("%s  }\n", s.indent)
 }
 
-// retry writes a retry block.
+// retry may write a retry block.
 func (w *writer) retry(s scope, st *Step) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	if !w.chance(45) {
@@ -331,7 +331,7 @@ func (w *writer) catch(s scope, st *Step, output string) {
 	w.f("%s  }\n", s.indent)
 }
 
-// codes are the error codes that a catch block with a list accepts. Other codes turn the run back.
+// codes are the error codes that a catch block with a list accepts. It accepts no other code.
 var codes = []string{"refused", "sold_out", "deadline_exceeded", "cancelled", "precondition_failed", "no_room"}
 
 // input writes the input of a step, which may refer to earlier steps.
@@ -365,7 +365,8 @@ func nameArgument(st *Step, action string) string {
 // remain, and the checks of the simulation find them.
 const lastArguments = "self.input.before == (self.input.seen == 0 ? \"none\" : self.collected[self.input.seen - 1])"
 
-// note returns an expression that refers to an earlier step; "" = it refers to none.
+// note returns an expression for the argument `note`. The expression refers to an earlier step, to
+// the run, or to a local.
 func (w *writer) note(s scope, st *Step) string {
 	if len(st.After) == 0 || !w.chance(60) {
 		if w.chance(30) {
