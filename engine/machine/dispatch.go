@@ -101,8 +101,8 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	t := n.Track()
 	by := d.completeBy(i, kind)
 	if by <= d.at {
-		// The deadline of the call passes at this moment, and expires in the next decision. The
-		// call is not sent, because its answer could not arrive in time.
+		// A deadline that limits complete-by passes at this moment. The next decision handles this
+		// deadline. The call is not sent, because its answer could not arrive in time.
 		d.caller().pause(i, d.at.Add(time.Microsecond))
 		return
 	}

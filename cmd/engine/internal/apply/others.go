@@ -30,7 +30,8 @@ type others struct {
 	taken []status.RunID
 	// Complete-by of each call of an agent in flight, also of the calls of the command's own run.
 	calls map[otherCall]time.Time
-	// Beginning of the actions that start and undo child runs: the name of their agent and a dot.
+	// The names of the actions that start and undo child runs begin with this text: the name of
+	// their agent and a dot.
 	children string
 }
 

@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// actions are the actions of the remote service that change something. Package sim describes them.
+// actions are the actions from which the method `action` chooses one for a step. Each of them
+// changes something. "do" is in the list twice, so that it is chosen more often. "book" is a
+// declared action: see the method `agent`. Package sim describes the other actions.
 var actions = []string{"do", "do", "once", "lookup", "pay", "keep", "ask", "long", "book"}
 
 // action writes a step that calls an agent.
