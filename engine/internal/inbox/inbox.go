@@ -106,7 +106,7 @@ type Firing struct {
 type Reset struct {
 	Workflow, Key string
 	By            string // who sent the event
-	Reason        string // result of the function Trigger
+	Reason        string // reason for the reset: "event TYPE ID", as the function Trigger returns it
 }
 
 // An Inbox starts the runs of events. Only one goroutine may use it.
