@@ -56,6 +56,7 @@ var _ interface {
 	store.Views
 	store.Waker
 	store.Retainer
+	naming.Heirs
 	rekey.Resealer
 	notice.Keeper
 	goals.Keeper

@@ -105,6 +105,7 @@ var _ interface {
 	store.Waker
 	health.Examiner
 	store.Retainer
+	naming.Heirs
 	rekey.Resealer
 	notice.Keeper
 	replies.Keeper
