@@ -101,7 +101,7 @@ var layers = []layer{
 	{"engine/store/replies", "who keeps replies sends none", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
 	{"engine/store/goals", "who may reach a goal again is decided by the store that keeps it", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
 	{"engine/refusal", "why a submission is refused is data: it asks no store and no run", []string{"engine/store/goals"}, nil},
-	{"engine/store/faultpoints", "places where faults strike surround a store and change nothing", []string{"engine/internal/failpoint", "engine/machine/status", "engine/store", "engine/store/quota", "engine/store/notice", "engine/store/replies", "engine/store/goals", "engine/store/rekey", "engine/store/snapshots", "engine/store/health", "engine/store/schedules", "engine/store/events", "engine/store/firings", "engine/store/intake"}, nil},
+	{"engine/store/faultpoints", "places where faults strike surround a store and change nothing", []string{"engine/internal/failpoint", "engine/machine/status", "engine/store", "engine/store/quota", "engine/store/notice", "engine/store/replies", "engine/store/goals", "engine/store/rekey", "engine/store/snapshots", "engine/store/health", "engine/store/schedules", "engine/store/events", "engine/store/firings", "engine/store/intake", "engine/store/naming"}, nil},
 	{"engine/internal/wait", "a pause knows nothing of what it waits for", nil, nil},
 	{"engine/internal/guard", "who stops a panic knows nothing of its cause", nil, nil},
 	{"engine/crypt", "who seals does not know what is sealed", nil, []string{"golang.org/x/sys"}},

@@ -2,13 +2,16 @@ package engine_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/operator"
 )
 
 // parkedFlow has a step that fails, so that the run is parked, next to a group and a child run.
@@ -113,4 +116,91 @@ func (w *world) childOf(run status.RunID, text string) status.RunID {
 	}
 	w.t.Fatalf("no child run has %q in its name", text)
 	return 0
+}
+
+// lostFlow has a run that ends its engines, with a group.
+const lostFlow = `
+agent "bad" {
+  plugin = "shop"
+}
+workflow "poison" {
+  step "a" {
+    action  = agent.bad.charge
+    timeout = "1h"
+    retry {
+      max_attempts = 20
+    }
+    input { name = "a" }
+  }
+  group "g" {
+    step "pick" {
+      action  = agent.shop.reserve
+      timeout = "1h"
+      retry {
+        max_attempts = 20
+      }
+      input { name = "pick" }
+    }
+    step "box" {
+      action     = agent.shop.charge
+      depends_on = [step.pick]
+      timeout    = "1h"
+      input { name = "box" }
+    }
+  }
+}
+`
+
+// A run that is parked because engines died does not hold its groups: no engine reads the run, so no
+// engine knows its groups. They go on, and their results count when a person lets the run go on.
+func TestGroupOfALostRunGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, lostFlow)
+		over, proceed := make(chan struct{}), make(chan struct{})
+		defer close(over)
+		w.shop.on("a", func(ctx context.Context, _ int) error { return pause(ctx, time.Second) })
+		w.shop.on("pick", func(ctx context.Context, _ int) error {
+			select {
+			case <-proceed:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		n := w.startDeadly(1, over, slog.DiscardHandler)
+		run := w.submit(n, "poison", nil)
+		for lost := false; !lost; {
+			select {
+			case <-n.done:
+				n.stop()
+				n = w.startDeadly(0, over, slog.DiscardHandler)
+			case <-time.After(time.Minute):
+				lost = true
+			}
+		}
+		group := w.childOf(run, ".g.")
+		if s := w.check(run); !s.Run().Lost() {
+			t.Fatalf("the run is %v, want parked because engines died", s.Status())
+		}
+		w.shop.wantEffects(t, map[string]string{"box": "nothing"})
+		close(proceed)
+		w.wait(n, group, status.RunSucceeded)
+		w.shop.wantEffects(t, map[string]string{"pick": "done", "box": "done"})
+		if s := w.check(run); !s.Run().Lost() {
+			t.Errorf("an engine touched the run: it is %v", s.Status())
+		}
+		n.kill(t)
+		w.cfg = nil
+		healthy := w.start()
+		person := &operator.Operator{Store: w.mem, Defs: journal.NewDefinitions(w.mem, nil)}
+		id, err := person.Ask(t.Context(), run, machine.RetryRequested{By: "ann"}, "ann")
+		if err == nil {
+			err = person.Answer(t.Context(), run, id)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wait(healthy, run, status.RunSucceeded)
+		healthy.drain(t)
+	})
 }

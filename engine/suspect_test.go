@@ -51,6 +51,22 @@ func (c *deadly) Reserve(invoke.AgentSpec, int) bool { return true }
 func (c *deadly) Release(invoke.AgentSpec, int)      {}
 func (c *deadly) OnFree(func(string))                {}
 
+// startDeadly starts an engine with a deadly Capacity.
+func (w *world) startDeadly(after int, over chan struct{}, log slog.Handler) *testNode {
+	c := &deadly{after: after, over: over}
+	w.cfg = func(cfg *engine.Config) { cfg.Capacity, cfg.Logger = c, slog.New(log) }
+	var started atomic.Pointer[testNode]
+	ready := make(chan struct{})
+	c.kill = func() {
+		<-ready
+		started.Load().StopNow()
+	}
+	n := w.start()
+	started.Store(n)
+	close(ready)
+	return n
+}
+
 // poisonFlow has a run that is like the others and one that ends its engine.
 const poisonFlow = `
 agent "bad" {
@@ -108,20 +124,7 @@ func TestPoisonousRunIsParked(t *testing.T) {
 				over, book := make(chan struct{}), &logBook{Handler: slog.DiscardHandler}
 				w.shop.on("charge", func(ctx context.Context, _ int) error { return pause(ctx, 4*time.Second) })
 				w.shop.on("a", func(ctx context.Context, _ int) error { return pause(ctx, time.Second) }) // the takeover is over by then
-				start := func(after int) *testNode {
-					c := &deadly{after: after, over: over}
-					w.cfg = func(cfg *engine.Config) { cfg.Capacity, cfg.Logger = c, slog.New(book) }
-					var started atomic.Pointer[testNode]
-					ready := make(chan struct{})
-					c.kill = func() {
-						<-ready
-						started.Load().StopNow()
-					}
-					n := w.start()
-					started.Store(n)
-					close(ready)
-					return n
-				}
+				start := func(after int) *testNode { return w.startDeadly(after, over, book) }
 				defer func() {
 					if t.Failed() {
 						t.Log(strings.Join(book.taken(), "\n"), w.transcript(0))

@@ -74,7 +74,8 @@ func (d caller) attach(i int) bool {
 // holdsGroups reports whether the run is paused, or parked while it goes forward, so that no step
 // in a group of the run may start. The steps of a group belong to the run around the group, so they
 // start only while the steps of that run may start. A run that is parked only because engines died
-// (Run.Lost) does not hold its groups.
+// (Run.Lost) does not hold its groups: no engine reads such a run, so no engine knows its groups
+// (docs/decisions/0037).
 func holdsGroups(r *model.Run) bool {
 	return r.Paused || r.Parked && r.Phase == model.PhaseForward
 }

@@ -410,3 +410,27 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 	})
 }
+
+// An event may have times with nanoseconds and of any time zone. The event of the record has them
+// as the journal stores them, so encoding and decoding do not change it (promise 11).
+func TestCodecEventsWithNanoseconds(t *testing.T) {
+	odd := noon.Add(time.Hour + 7*time.Nanosecond).In(time.FixedZone("", 7200))
+	child := machine.Started{RunID: 7, Name: "o-7", Parent: 3, ParentName: "p", ParentStep: "s", Until: odd}
+	for _, ev := range []machine.Event{
+		machine.Started{RunID: 7, Name: "o-7", StartBy: odd}, child,
+		machine.Started{RunID: 7, Name: "o-7", StartBy: odd, ReplyTo: "webhook:x"},
+	} {
+		rec := machine.Decide(flow(do("a")), machine.NewState(), machine.Input{At: noon, Event: ev})
+		data, err := wire.Encode([]machine.Record{rec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := wire.Decode(data)
+		if err != nil || len(back) != 1 {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(back[0].Event(), rec.Event()) {
+			t.Errorf("got %+v, want %+v", back[0].Event(), rec.Event())
+		}
+	}
+}

@@ -219,7 +219,7 @@ func (d *decider) lastAlerts() []Command {
 func normal(e Event) Event {
 	switch ev := e.(type) {
 	case Started:
-		ev.Until = model.ToInstant(ev.Until).Time()
+		ev.Until, ev.StartBy = model.ToInstant(ev.Until).Time(), model.ToInstant(ev.StartBy).Time()
 		return ev
 	case AttemptDeferred:
 		ev.Until = model.ToInstant(ev.Until).Time()

@@ -121,7 +121,10 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 		n.State = status.StepRunning
 	}
 	d.run.Begin()
-	number := int32(t.Lookups) + 1
+	number := int32(n.Und.Lookups) + 1
+	if kind == model.CallLookup {
+		number = int32(n.Fwd.Lookups) + 1 // also during an undo: the lookup asks about the forward call
+	}
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt

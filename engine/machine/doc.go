@@ -93,7 +93,8 @@
 //   - An instance whose outcome stays unknown parks the run, even where max_failures would
 //     tolerate its failure.
 //   - A for_each step shows as waiting while its instances run, because it has no attempt
-//     of its own.
+//     of its own. It shows as held only if its next instance waits for a slot, and no other
+//     instance has begun and not ended.
 //   - After a failed postcondition, the step is repeated only if retry.on names the code of
 //     this failure. If the step has an effect, its action must also be idempotent, or its
 //     effect must be undone first (on_rerun = "undo_first").

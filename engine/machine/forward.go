@@ -170,11 +170,7 @@ func (d forward) fanOut(i int) {
 			d.caller().call(k)
 		}
 	}
-	switch {
-	case a.Ended():
-	case a.Queue != 0 && a.Active == 0:
-		a.State = status.StepHeld
-	default:
+	if held := a.Queue != 0 && a.Active == 0; !a.Ended() && !held { // slots.wait has set held
 		a.State = status.StepWaiting
 	}
 }

@@ -290,6 +290,8 @@ func (w *world) checkInstances() error {
 		}
 		name := w.wf.Steps[i].Name
 		switch {
+		case a.State == status.StepHeld && active > 0:
+			return fmt.Errorf("%s: held, but %d of its instances have begun and not ended", name, active)
 		case bad != a.Bad || over != a.Over || active != a.Active:
 			return fmt.Errorf("%s: counters %d/%d/%d, instances %d/%d/%d", name, a.Bad, a.Over, a.Active, bad, over, active)
 		case set.MaxParallel > 0 && flying > set.MaxParallel:
@@ -359,6 +361,9 @@ func (w *world) checkInvoke(before *machine.State, inv machine.Invoke) error {
 	case model.CallLookup:
 		if flying(model.CallDo, model.CallLearn) {
 			return fail("asked while an earlier attempt may still take effect")
+		}
+		if want := int(n.Fwd.Lookups) + 1; inv.Number != want || int(a.Number) != want {
+			return fail("question %d after %d questions without an answer", inv.Number, want-1)
 		}
 	case model.CallLearn:
 		if !step.Do.Idempotent || flying(model.CallDo) {

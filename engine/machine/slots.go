@@ -113,8 +113,9 @@ func (d slots) refuseUntil(k int, until model.Instant) {
 }
 
 // wait puts node i into the queue for an agent, and records until when and why the agent takes no
-// call. If the node is in the queue already, it keeps its position. The method `wait` returns the
-// agent's index in run.Holds.
+// call. If the node is in the queue already, it keeps its position. The node becomes held. But a
+// for_each step with instances that have begun and not ended stays waiting. The method `wait`
+// returns the agent's index in run.Holds.
 func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
 		until = 0 // the time has passed: the node waits for the event SlotsFreed
@@ -126,7 +127,11 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	}
 	t := n.Track()
 	t.Act = model.Queued
-	if n.Undo == model.UndoNone {
+	switch {
+	case n.Undo != model.UndoNone:
+	case n.Expanded && n.Active > 0: // a for_each step: some of its instances have begun
+		n.State = status.StepWaiting
+	default:
 		n.State = status.StepHeld
 	}
 	return k

@@ -82,8 +82,9 @@ type Intake struct {
 	// the next scan begins with the first submission.
 	after int64
 	// The field `left` holds unique keys. For each of them, a submission with this key has stayed
-	// in the store, so later submissions with the same key wait, too. A scan that begins with the
-	// first submission empties `left`.
+	// in the store, so later submissions with the same key wait, too. The key "" says that a
+	// submission whose key is not known has stayed in the store, so all later submissions of its
+	// workflow that have a key wait. A scan that begins with the first submission empties `left`.
 	left map[uniqueKey]bool
 }
 
@@ -128,7 +129,8 @@ func (x *Intake) scanDue(ctx context.Context) (int, error) {
 // Submissions with the same unique key become runs one after the other, in the order in which they
 // were made. The unique block says whether the first or the newest of them wins. If this engine
 // cannot decide on a submission with such a key now, the later submissions with the same key wait,
-// too.
+// too. If this engine could not even read the key of a submission, all later submissions of the
+// same workflow wait, except those without a unique key.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	if x.after == 0 {
 		clear(x.left)
@@ -183,6 +185,7 @@ func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *
 		switch {
 		case err != nil:
 			out.failed(err)
+			x.left[uniqueKey{workflow: s.Workflow}] = true // the key of this submission is not known
 			continue
 		case why != "":
 			out.failed(x.cfg.Store.Refuse(ctx, s.ID, why))
@@ -190,7 +193,7 @@ func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *
 		}
 		at, h := len(lists), uniqueKey{run.Workflow, run.key()}
 		if h.key != "" {
-			if x.left[h] {
+			if x.left[h] || x.left[uniqueKey{workflow: run.Workflow}] {
 				continue
 			}
 			if i, ok := byKey[h]; ok {

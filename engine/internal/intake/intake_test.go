@@ -269,3 +269,38 @@ func TestSubmissionsOfOneKeyKeepTheirOrderOverPages(t *testing.T) {
 		t.Errorf("%d submissions wait; the last runs: %v", len(d.list), d.order[max(0, n-2):])
 	}
 }
+
+// S91: if this engine cannot prepare a submission, its unique key is not known. So the later
+// submissions of its workflow that have a unique key wait, too. A submission without a key, and a
+// submission of another workflow, does not wait.
+func TestSubmissionThatCannotBePreparedKeepsItsTurn(t *testing.T) {
+	d := newDesk(t)
+	for id, name := range []string{"first", "second", "other"} {
+		d.list = append(d.list, intake.Submission{ID: int64(id + 1), Run: name, Workflow: "keyed", Input: []byte(`{"n":1,"order":"o-1"}`), WorkflowID: 2})
+	}
+	d.list[2].Input = []byte(`{"n":1,"order":""}`)
+	d.add(`{"n":1}`)
+	x, calls := d.intake(), 0
+	x.cfg.Definition = func(_ context.Context, id store.WorkflowID) (*dsl.Definition, error) {
+		if id == 2 {
+			if calls++; calls == 1 {
+				return nil, errors.New("the store does not answer")
+			}
+		}
+		return d.def, nil
+	}
+	if _, err := x.Scan(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	slices.Sort(d.order)
+	if got := strings.Join(d.order, " "); got != "d other" {
+		t.Errorf("the first scan submitted %s, want d other", got)
+	}
+	d.order = nil
+	if _, err := x.Scan(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := strings.Join(d.order, " "); got != "first second" || len(d.list) != 0 {
+		t.Errorf("the second scan submitted %s, want first second; %d submissions wait", got, len(d.list))
+	}
+}

@@ -94,6 +94,12 @@ var startsFaults = []fault{
 		by: catches("engine/internal/intake", "^TestSubmissionsOfOneKeyKeepTheirOrder$"),
 	},
 	{
+		name: "a submission waits while an earlier one of its workflow has a unique key that is not known",
+		in:   "engine/internal/intake.(*Intake).prepareAll",
+		old:  "x.left[uniqueKey{workflow: s.Workflow}] = true", new: "_ = s",
+		by: catches("engine/internal/intake", "^TestSubmissionThatCannotBePreparedKeepsItsTurn$"),
+	},
+	{
 		name: "a submission also waits for an earlier one of an earlier page",
 		in:   "engine/internal/intake.(*Intake).submit",
 		old:  "out.leave(p.key)", new: "",
@@ -104,6 +110,12 @@ var startsFaults = []fault{
 		in:   "engine/store/postgres/migrations/00031_rules.sql",
 		old:  "DO UPDATE SET submission_id = DEFAULT, workflow", new: "DO UPDATE SET workflow",
 		by: catches("engine/store/postgres", "^TestSubmitTwice$"),
+	},
+	{
+		name: "the journal stores the time by which a run must begin as the record has it",
+		in:   "engine/machine.normal",
+		old:  "model.ToInstant(ev.StartBy).Time()", new: "ev.StartBy",
+		by: catches("engine/machine", "^TestCodecEventsWithNanoseconds$"),
 	},
 	{
 		name: "values are checked by the workflow before a run starts",

@@ -25,7 +25,9 @@ type Firings struct {
 	Fired chan struct{} // receives a value when there may be an open firing
 }
 
-// Fire opens the firing of a schedule at a tick.
+// Fire opens the firing of a schedule at a tick. The schedule must have a select block. Package
+// ticks has checked this in the same definition: its id is Row.ID, and a stored definition never
+// changes.
 func (s Firings) Fire(ctx context.Context, r schedules.Row, tick, before time.Time) error {
 	sel, _, err := s.Selection(ctx, r)
 	if err != nil {

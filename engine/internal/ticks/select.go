@@ -12,8 +12,9 @@ import (
 
 // Selections opens and ends the firings of schedules with a select block.
 type Selections interface {
-	// Fire opens the firing of a schedule at a tick. The parameter `before` is the previous tick;
-	// zero = there is none. If there is a firing of this tick already, Fire returns nil.
+	// Fire opens the firing of a schedule at a tick. The schedule must have a select block. The
+	// parameter `before` is the previous tick; zero = there is none. If there is a firing of this
+	// tick already, Fire returns nil.
 	Fire(ctx context.Context, r schedules.Row, tick, before time.Time) error
 	// Open reports whether the firing of a schedule at a tick has not ended.
 	Open(ctx context.Context, r schedules.Row, tick time.Time) (bool, error)

@@ -26,6 +26,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/postgres/contexts"
 	"github.com/saga-engine/engine/engine/store/postgres/firing"
@@ -105,6 +106,7 @@ var _ interface {
 	store.Waker
 	health.Examiner
 	store.Retainer
+	naming.Heirs
 	rekey.Resealer
 	notice.Keeper
 	replies.Keeper

@@ -22,6 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/goals"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
@@ -78,6 +79,7 @@ var _ interface {
 	store.Views
 	store.Waker
 	store.Retainer
+	naming.Heirs
 	rekey.Resealer
 	notice.Keeper
 	goals.Keeper
