@@ -2,6 +2,12 @@ package planted
 
 var postgresFaults = []fault{
 	{
+		name: "a row that PostgreSQL could not read is not a lost row",
+		in:   "engine/store/postgres.first",
+		old:  "errors.Is(err, io.EOF)", new: "errors.Is(err, io.EOF) || err != nil",
+		by: catches("engine/store/postgres", "^TestUnreadableRowIsNotLost$"),
+	},
+	{
 		name: "PostgreSQL shows the alert of an older engine about a quarantined run with its present kind",
 		in:   "engine/store/postgres.(*views).alerts",
 		old:  "storekit.AlertKind(a.Kind)", new: "a.Kind",

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -185,7 +186,7 @@ type wire interface {
 var errNoRow = errors.New("postgres: no row")
 
 // first returns the first row of a query, which it runs on a connection of the driver. It
-// returns errNoRow if the query has no row.
+// returns errNoRow if the query has no row, but not if the row could not be read.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {
@@ -193,8 +194,11 @@ func first(ctx context.Context, w wire, columns int, query string, args ...drive
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	values = make([]driver.Value, columns)
-	if err := rows.Next(values); err != nil {
-		return nil, errors.Join(errNoRow, err)
+	switch err := rows.Next(values); {
+	case errors.Is(err, io.EOF): // there is no row; a broken connection has another error
+		return nil, errNoRow
+	case err != nil:
+		return nil, err
 	}
 	return values, nil
 }
