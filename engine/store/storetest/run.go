@@ -8,7 +8,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
 	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, moveRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules, familyRules, heirRules,
-		needed(keepsNotices, noticeRules), needed(keepsReplies, replyRules), needed(keepsGoals, goalRules), needed(keepsGoals, replaceRules), needed(keepsGoals, nextRules), needed(hasHands, handRules), needed(hasEvidence, evidenceRules), needed(publishes, scheduleRules), needed(takesEvents, eventRules), needed(takesEvents, eventListRules), needed(hasSnapshots, snapshotRules)} {
+		needed(keepsNotices, noticeRules), needed(keepsReplies, replyRules), needed(keepsGoals, goalRules), needed(keepsGoals, replaceRules), needed(hasHands, handRules), needed(hasEvidence, evidenceRules), needed(publishes, scheduleRules), needed(takesEvents, eventRules), needed(takesEvents, eventListRules), needed(hasSnapshots, snapshotRules)} {
 		rules = append(rules, part...)
 	}
 	for _, r := range rules {
