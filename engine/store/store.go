@@ -81,10 +81,10 @@ type Members interface {
 	// Join registers a new membership. It creates a fence row for each writer. A writer can
 	// commit only while its fence row exists.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
-	// Tick renews the lease of an engine and returns the work for the engine. No list of runs in
-	// the result is longer than the parameter `limit` says. If the lease had expired or the engine
-	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and join
-	// again.
+	// Tick renews the lease of an engine and returns the work for the engine. A list of runs in the
+	// result has at most as many runs as the parameter `limit` says. Only Tick.Next may have twice
+	// as many. If the lease had expired or the engine was declared dead, Tick returns ErrLapsed.
+	// Then the engine must stop all its work and join again.
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
 	// Fence checks the lease of a member. If the lease has expired, Fence declares the
 	// member dead and removes the member's fence rows. Then the member cannot commit any
@@ -127,7 +127,10 @@ type Tick struct {
 	// Next holds the runs of this engine that are the next in line and can get a place now
 	// (naming.Room). It also holds the runs of this engine that wait for their unique key
 	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit).
-	// The outcome may still be naming.ErrFull, because another run may be admitted first.
+	// The outcome may still be naming.ErrFull, because another run may be admitted first. Of each of
+	// the two kinds, Next has at most as many runs as the parameter `limit` of Members.Tick allows.
+	// The kinds do not share this limit. Otherwise many runs of one kind that cannot be admitted now
+	// would hide the runs of the other kind.
 	Next []status.RunID
 	// Searched is true if the store has also looked for two kinds of work: work that starts runs
 	// (submissions of other programs, events, open firings, due schedules), and replies for

@@ -41,8 +41,32 @@ var admitFaults = []fault{
 	{
 		name: "a table that is read without a lock is found",
 		in:   "engine/store/postgres/admission.(*checkRun).covered",
-		old:  "u.reads && !before[oid].reads", new: "u.reads && before[oid].reads",
+		old:  "own.reads || !former.reads", new: "own.reads || former.reads",
 		by: catches("engine/store/postgres", "^TestChecks$"),
+	},
+	{
+		name: "a table that is read without a lock is found, also if an earlier check has read it",
+		in:   "engine/store/postgres/admission.(*checkRun).covered",
+		old:  "own.reads || !former.reads", new: "!former.reads",
+		by: catches("engine/store/postgres", "^TestSeveralChecks$"),
+	},
+	{
+		name: "a check does not answer for the tables of an earlier check",
+		in:   "engine/store/postgres/admission.(*checkRun).covered",
+		old:  "u.locked && (own.locked || !former.locked)", new: "u.locked",
+		by: catches("engine/store/postgres", "^TestSeveralChecks$"),
+	},
+	{
+		name: "a check answers for a table that an earlier check has locked, too",
+		in:   "engine/store/postgres/admission.(*checkRun).covered",
+		old:  "own.locked || !former.locked", new: "!former.locked",
+		by: catches("engine/store/postgres", "^TestSeveralChecks$"),
+	},
+	{
+		name: "the tables of a check are read without those of the other checks",
+		in:   "engine/store/postgres/admission.savepointBack",
+		old:  "ROLLBACK TO SAVEPOINT usages", new: "SAVEPOINT usages",
+		by: catches("engine/store/postgres", "^TestSeveralChecks$"),
 	},
 	{
 		name: "each checked row gets another version",

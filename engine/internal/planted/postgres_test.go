@@ -2,6 +2,18 @@ package planted
 
 var postgresFaults = []fault{
 	{
+		name: "no statement calls an operator that another role has made in the schema public",
+		in:   "engine/store/postgres.contextHeld",
+		old:  "c.retain::float8 *", new: "c.retain *",
+		by: catches("engine/store/postgres", "^TestOperatorsAreOfTheServer$"),
+	},
+	{
+		name: "a row that PostgreSQL could not read is not a lost row",
+		in:   "engine/store/postgres.first",
+		old:  "errors.Is(err, io.EOF)", new: "errors.Is(err, io.EOF) || err != nil",
+		by: catches("engine/store/postgres", "^TestUnreadableRowIsNotLost$"),
+	},
+	{
 		name: "PostgreSQL shows the alert of an older engine about a quarantined run with its present kind",
 		in:   "engine/store/postgres.(*views).alerts",
 		old:  "storekit.AlertKind(a.Kind)", new: "a.Kind",

@@ -3,6 +3,30 @@ package planted
 // Faults in the code that lets a new run replace the open run of its unique key.
 var replaceFaults = []fault{
 	{
+		name: "the store in memory admits a run again that has its key already",
+		in:   "engine/store/memory.(*state).keyLocked",
+		old:  "return nil, true, nil", new: "return nil, false, nil",
+		by: catches("engine/store/memory", "^TestStore$/^replace$"),
+	},
+	{
+		name: "a tick of the store in memory returns no more runs that wait for a key than the limit says",
+		in:   "engine/store/memory.(*state).waitingKeysLocked",
+		old:  "next[:min(len(next), limit)]", new: "next",
+		by: catches("engine/store/memory", "^TestStore$/^replace$"),
+	},
+	{
+		name: "a tick of the embedded store returns no more runs that wait for a key than the limit says",
+		in:   "engine/store/sqlite.keyNext",
+		old:  "LIMIT ?2", new: "LIMIT ?2 * 9",
+		by: catches("engine/store/sqlite", "^TestStore$/^replace$"),
+	},
+	{
+		name: "a tick of PostgreSQL returns no more runs that wait for a key than the limit says",
+		in:   "engine/store/postgres.(*members).nextOfKeys",
+		old:  "int64(id), most)", new: "int64(id), most*9)",
+		by: catches("engine/store/postgres", "^TestStore$/^replace$"),
+	},
+	{
 		name: "a run that waits starts only when its key is free, in PostgreSQL",
 		in:   "engine/store/postgres.(*submission).takeKey",
 		old:  "case holds:",

@@ -139,12 +139,11 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if s.mineLocked(token, t) {
 		return nil
 	}
-	// keyed is the entry of the unique key that the run gets with the transition; nil = none.
-	keyed, err := s.keyLocked(r, t)
+	takes, keyed, err := s.keyLocked(r, t)
 	if err != nil {
 		return err
 	}
-	p, err := s.roomLocked(r, t, keyed != nil)
+	p, err := s.roomLocked(r, t, keyed)
 	if err != nil {
 		return err
 	}
@@ -172,8 +171,8 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		s.sharing[t.Run] = r
 	}
 	s.addRowLocked(r, token, t)
-	if keyed != nil {
-		*keyed = holder{run: r, scope: keyed.nextScope}
+	if takes != nil {
+		*takes = holder{run: r, scope: takes.nextScope}
 	}
 	if t.Frees || t.Room != nil && !t.Admit {
 		s.hintLocked()

@@ -40,7 +40,7 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 
 // Tick renews the lease of an engine and returns the work for the engine. It returns
 // ErrLapsed if the lease had expired or the engine was declared dead. The parameter `limit` is the
-// largest number of runs in each list of the result.
+// largest number of runs in each list of the result, and of each kind of runs in Tick.Next.
 func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Tick{}, err

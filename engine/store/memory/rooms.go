@@ -32,20 +32,24 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	return holders, line
 }
 
-// keyLocked returns the entry of the unique key that the transition gives to the run `r`. It
-// returns nil if the transition gives no key: it does not admit the run, or the run waits for no
-// key. It returns naming.ErrFull if the key is not free, or if a newer run waits for the key.
-func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
+// keyLocked looks for the unique key that the transition gives to the run `r`. The result `keyed` is
+// true if the run gets the key now, or has it already. If the run gets the key now, the result
+// `takes` is the entry of the key; otherwise nil. If the transition does not admit the run, or the
+// run has no key, the results are nil and false. keyLocked returns naming.ErrFull if the key is not
+// free, or if a newer run waits for the key.
+func (s *state) keyLocked(r *run, t store.Transition) (takes *holder, keyed bool, err error) {
 	if r == nil || !t.Admit || r.key.key == "" {
-		return nil, nil
+		return nil, false, nil
 	}
 	switch h := s.keys[r.key]; {
-	case h == nil || h.run == r:
-		return nil, nil
+	case h == nil:
+		return nil, false, nil
+	case h.run == r:
+		return nil, true, nil
 	case h.next != r || h.holdsAt(s.now()):
-		return nil, naming.ErrFull
+		return nil, false, naming.ErrFull
 	default:
-		return h, nil
+		return h, true, nil
 	}
 }
 
@@ -77,7 +81,8 @@ func (s *state) keylessLocked(r *run) bool {
 // roomLocked returns the value that the field `share` of the transition's run gets; nil = the run
 // has no limit. It returns naming.ErrFull if the transition must give a place to the run, and no
 // place is free, or the run is new and another run waits in line. It returns another error if the
-// transition admits a run that has no limit and gets no key (`keyed` is false).
+// transition admits a run that has no limit, and the run neither gets a key nor has one (`keyed` is
+// false).
 func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, error) {
 	var p share
 	switch {

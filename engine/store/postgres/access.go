@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -15,13 +16,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// Statements name the schema of each table, and of nearly each function, including pg_catalog. But
-// the server finds operators, and names in the bodies of functions, with the search path. By
-// default, the search path contains the schema `public`. A role that may create objects in public
-// could make an engine or `db migrate` run its code. So every session of a Store has the search
-// path pg_catalog, pg_temp. Behind a pooler, a Store cannot change its sessions, so only its
-// transactions have this search path. Each migration has it, too. pg_temp must be named last,
-// because otherwise the server would search it first.
+// Statements name the schema of each table and of each function, including pg_catalog
+// (TestFunctionsAreQualified). They cannot name the schema of operators well. The server finds
+// operators, and names in the bodies of functions, with the search path. By default, the search
+// path contains the schema `public`. A role that may create objects in public could make an engine
+// or `db migrate` run its code. So every session of a Store has the search path pg_catalog,
+// pg_temp. Each migration has it, too. pg_temp must be named last, because otherwise the server
+// would search it first.
+//
+// Behind a pooler, a Store cannot change its sessions, so only its transactions have this search
+// path. A single statement then has the search path of the session. But for each operator in a
+// statement, pg_catalog has one for exactly the types of its operands, and the server prefers it
+// (TestOperatorsAreOfTheServer).
 const (
 	// sessionSettings is an SQL expression that changes the settings of the session. It makes the
 	// server confirm commits only when they are durable. If synchronous_commit has a stricter value
@@ -185,7 +191,7 @@ type wire interface {
 var errNoRow = errors.New("postgres: no row")
 
 // first returns the first row of a query, which it runs on a connection of the driver. It
-// returns errNoRow if the query has no row.
+// returns errNoRow if the query has no row, but not if the row could not be read.
 func first(ctx context.Context, w wire, columns int, query string, args ...driver.NamedValue) (values []driver.Value, err error) {
 	rows, err := w.QueryContext(ctx, query, args)
 	if err != nil {
@@ -193,8 +199,11 @@ func first(ctx context.Context, w wire, columns int, query string, args ...drive
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	values = make([]driver.Value, columns)
-	if err := rows.Next(values); err != nil {
-		return nil, errors.Join(errNoRow, err)
+	switch err := rows.Next(values); {
+	case errors.Is(err, io.EOF): // there is no row; a broken connection has another error
+		return nil, errNoRow
+	case err != nil:
+		return nil, err
 	}
 	return values, nil
 }

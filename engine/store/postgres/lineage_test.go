@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"context"
+	"database/sql/driver"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/saga-engine/engine/engine/store"
@@ -84,5 +87,45 @@ func TestFormerPrimary(t *testing.T) {
 	}
 	if err := l.err(); err != nil {
 		t.Errorf("loss = %v: the former primary proves none", err)
+	}
+}
+
+// A brokenWire is a connection of the driver whose queries have at most one row. The row is the
+// token, or reading it fails with the error `err`.
+type brokenWire struct {
+	wire
+	token int64
+	err   error
+}
+
+func (b brokenWire) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return b, nil
+}
+func (b brokenWire) Columns() []string { return []string{"writer"} }
+func (b brokenWire) Close() error      { return nil }
+func (b brokenWire) Next(to []driver.Value) error {
+	to[0] = b.token
+	return b.err
+}
+
+// T5: a row that could not be read is not a lost row.
+func TestUnreadableRowIsNotLost(t *testing.T) {
+	broken := errors.New("connection reset")
+	for name, tc := range map[string]struct {
+		wire  brokenWire
+		there bool
+		err   error
+	}{
+		"the row":             {wire: brokenWire{token: 3}, there: true},
+		"a row of retention":  {wire: brokenWire{token: 0}, there: true},
+		"another row":         {wire: brokenWire{token: 4}},
+		"no row":              {wire: brokenWire{err: io.EOF}},
+		"the read was broken": {wire: brokenWire{err: broken}, err: broken},
+		"the read was cut":    {wire: brokenWire{err: driver.ErrBadConn}, err: driver.ErrBadConn},
+	} {
+		there, err := hasRow(t.Context(), tc.wire, mark{run: 1, seq: 2, token: 3})
+		if there != tc.there || !errors.Is(err, tc.err) {
+			t.Errorf("%s: there = %v, err = %v, want %v and %v", name, there, err, tc.there, tc.err)
+		}
 	}
 }

@@ -44,9 +44,13 @@ import (
 type Options struct {
 	// MaxConns is how many connections the pools for queries of people and for the work of engines
 	// have together; 0 = 8. Half of the connections, but at least one, are only for queries of
-	// people, such as lists. The other half, but at least one, is only for the work of engines.
+	// people, such as lists. The other half, but at least one, is only for the work of engines. So
+	// with MaxConns = 1 these two pools have two connections.
+	//
 	// There are more connections: one of each writer, one of each call of Wakes, and those of the
 	// pool for selections. That pool has as many connections as the pool for the work of engines.
+	// Example: an engine with the defaults has 2 writers and calls Wakes once. So it has at most
+	// 4 + 4 + 4 + 2 + 1 = 15 connections.
 	MaxConns int
 	Logger   *slog.Logger // receives what the store logs; nil = nothing is logged
 }

@@ -176,3 +176,20 @@ func TestStore(t *testing.T) {
 func TestStress(t *testing.T) {
 	storetest.Stress(t, newSuite(t, migrated(t)).harness(t), 3*time.Second)
 }
+
+// The pools have as many connections as the comment of Options.MaxConns says.
+func TestPoolSizes(t *testing.T) {
+	dsn := migrated(t)
+	for conns, want := range map[int][3]int{0: {4, 4, 4}, 1: {1, 1, 1}, 5: {3, 2, 3}} {
+		s, err := Open(t.Context(), dsn, Options{MaxConns: conns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [3]int{s.db.Stats().MaxOpenConnections, s.reads.Stats().MaxOpenConnections, s.tables.Stats().MaxOpenConnections}; got != want {
+			t.Errorf("MaxConns = %d: the pools for work, people and selections have %v connections, want %v", conns, got, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

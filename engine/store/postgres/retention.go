@@ -35,7 +35,7 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run
 SELECT r.run_id FROM engine.run r
 LEFT JOIN engine.workflow w ON w.workflow_id = coalesce((SELECT d.workflow_id FROM engine.run_moved d WHERE d.run_id = r.run_id), r.workflow_id)
 WHERE r.run_id > $1 AND r.run_id <= $2 AND r.state >= 10
-  AND r.finished_at < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $3)
+  AND r.finished_at < coalesce(pg_catalog.clock_timestamp() - w.retention::float8 * interval '1 microsecond', $3)
 ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
 	// and the store's time. Both retentions are 0 if no workflow has a retention of its own.
@@ -62,7 +62,7 @@ WITH held AS MATERIALIZED (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
     AND NOT EXISTS (SELECT FROM engine.run_name c JOIN engine.run p ON p.run_id = c.parent WHERE c.run_id = r.run_id)
-    AND NOT EXISTS (SELECT FROM engine.reply q WHERE q.run_id = r.run_id AND NOT q.done AND q.at > pg_catalog.clock_timestamp() - $2::int8 * interval '1 microsecond')
+    AND NOT EXISTS (SELECT FROM engine.reply q WHERE q.run_id = r.run_id AND NOT q.done AND q.at > pg_catalog.clock_timestamp() - $2::float8 * interval '1 microsecond')
     AND (r.run_id = ANY (ARRAY(SELECT run_id FROM held)) OR NOT EXISTS (
       SELECT FROM engine.run_name n JOIN engine.workflow w ON w.workflow_id = r.workflow_id
       JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id WHERE n.run_id = r.run_id))
@@ -82,7 +82,7 @@ SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM 
 	retainGoals = `
 DELETE FROM engine.context WHERE (workflow, key) IN (
   SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
-    AND ended_at + retain * interval '1 microsecond' <= pg_catalog.clock_timestamp()
+    AND ended_at + retain::float8 * interval '1 microsecond' <= pg_catalog.clock_timestamp()
     AND NOT EXISTS (SELECT FROM engine.run w WHERE w.run_id = c.next_run AND w.state < 10 OFFSET 0) ORDER BY ended_at LIMIT $1 FOR UPDATE SKIP LOCKED)`
 )
 

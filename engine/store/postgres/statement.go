@@ -65,7 +65,7 @@ WITH own AS MATERIALIZED (
 	// retention has removed it.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
-  SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
+  SELECT k.workflow, k.key, k.run_id, k.hold & 3::int8, nullif(k.hold >> 2, 0)
   FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[], $30::int8[]) k(workflow, key, run_id, hold)` + commitTake
 	commitTake = `
   ON CONFLICT (workflow, key) DO UPDATE SET run_id = CASE WHEN ` + contextFree + ` THEN excluded.run_id END, ` + contextTaken + `
@@ -75,7 +75,7 @@ WITH own AS MATERIALIZED (
 	// `context` (naming.KeyScope.Holds). The columns of `r` are NULL if the run does not exist any
 	// more.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
-    AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
+    AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain::float8 * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
 	// contextFree says whether the unique key of `c`, a row of the table `context`, is free; NULL =
 	// the run that took the key does not exist any more. If a run waits for the key, the key is
 	// free only if the statement sees that this run has ended.
@@ -106,7 +106,7 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_name (run_id, name, key, parent, trigger) SELECT s.run_id, s.name, s.key, ` + nameOrigin + ` FROM fresh s RETURNING run_id
 ), keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
-  SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
+  SELECT k.workflow, k.key, k.run_id, k.hold & 3::int8, nullif(k.hold >> 2, 0)
   FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[], $30::int8[]) k(workflow, key, run_id, hold)
   WHERE k.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitTake
 	commitLandedFresh = `, begun AS (` + commitInto + `

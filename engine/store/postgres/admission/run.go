@@ -91,8 +91,12 @@ func Run(ctx context.Context, conn *sql.Conn, checks []admission.Check) error {
 	if _, err := conn.ExecContext(ctx, settingsWrite, pq.Array(names), pq.Array(own)); err != nil {
 		return err
 	}
+	uses, err := usages(ctx, conn, checks)
+	if err != nil {
+		return err
+	}
 	for i := range checks {
-		x := checkRun{conn: conn, check: &checks[i]}
+		x := checkRun{conn: conn, check: &checks[i], uses: uses[i]}
 		if err := x.do(ctx); err != nil {
 			return err
 		}
@@ -123,6 +127,7 @@ func readSettings(ctx context.Context, conn *sql.Conn, names []string) ([]string
 type checkRun struct {
 	conn  *sql.Conn
 	check *admission.Check
+	uses  map[int64]usage // see the function usages; nil = this is the only check
 }
 
 // refuse returns the error that says why the check does not accept the run. The parameter `err` is
@@ -166,9 +171,12 @@ func (x *checkRun) do(ctx context.Context) error {
 	return x.bump(ctx, found, locked, now)
 }
 
+// selectText returns the SELECT of the check with its locking clause.
+func (x *checkRun) selectText() string { return x.check.SQL + "\n" + x.check.Lock.Clause() }
+
 // ask runs the SELECT of the check and returns the number of its rows.
 func (x *checkRun) ask(ctx context.Context) (found int, err error) {
-	stmt, args, err := x.prepare(ctx, x.check.SQL+"\n"+x.check.Lock.Clause(), x.check.Args)
+	stmt, args, err := x.prepare(ctx, x.selectText(), x.check.Args)
 	if err != nil {
 		return 0, err
 	}
@@ -286,15 +294,18 @@ func (x *checkRun) reads(ctx context.Context) (map[int64]usage, error) {
 
 // covered returns the tables whose rows the SELECT has locked, by oid. It returns an error if the
 // SELECT has read a table without a lock: other transactions could change the rows before the run
-// is accepted.
+// is accepted. The parameters `before` and `now` say how the transaction had used the tables before
+// the SELECT, and after it. The server keeps table locks until the transaction ends. So `now` also
+// has the tables of earlier checks. Of these, covered takes only the tables that x.uses names.
 func (x *checkRun) covered(before, now map[int64]usage) (map[int64]string, error) {
 	locked := map[int64]string{}
 	var bare string
 	for oid, u := range now {
-		if u.locked {
+		former, own := before[oid], x.uses[oid]
+		if u.locked && (own.locked || !former.locked) {
 			locked[oid] = u.name
 		}
-		if u.reads && !before[oid].reads && (bare == "" || u.name < bare) {
+		if u.reads && (own.reads || !former.reads) && (bare == "" || u.name < bare) {
 			bare = u.name
 		}
 	}

@@ -24,7 +24,7 @@ const (
   f.selected, f.started, f.refused, f.filtered, f.quarantined, f.vanished, f.missed, f.error, f.holder, f.version, p.given`
 	firingClaim = `
 WITH f AS (
-  UPDATE engine.firing SET holder = $1, held_until = pg_catalog.clock_timestamp() + $2 * interval '1 microsecond', version = version + 1
+  UPDATE engine.firing SET holder = $1, held_until = pg_catalog.clock_timestamp() + $2::float8 * interval '1 microsecond', version = version + 1
   WHERE firing_id = (
     SELECT firing_id FROM engine.firing o WHERE state = 'open' AND held_until < pg_catalog.clock_timestamp()
       AND (o.event <> '' OR NOT EXISTS (SELECT FROM engine.firing e WHERE e.state = 'open' AND e.event = '' AND e.workflow = o.workflow AND e.schedule = o.schedule AND e.firing_id < o.firing_id))
@@ -32,9 +32,9 @@ WITH f AS (
   RETURNING *
 )
 SELECT ` + columns + ` FROM f LEFT JOIN engine.published p USING (workflow)`
-	firingRenew   = `UPDATE engine.firing SET held_until = pg_catalog.clock_timestamp() + $3 * interval '1 microsecond' WHERE firing_id = $1 AND version = $2 AND state = 'open'`
+	firingRenew   = `UPDATE engine.firing SET held_until = pg_catalog.clock_timestamp() + $3::float8 * interval '1 microsecond' WHERE firing_id = $1 AND version = $2 AND state = 'open'`
 	firingRelease = `
-UPDATE engine.firing SET held_until = pg_catalog.clock_timestamp() + $3 * interval '1 microsecond', error = $4, version = version + 1
+UPDATE engine.firing SET held_until = pg_catalog.clock_timestamp() + $3::float8 * interval '1 microsecond', error = $4, version = version + 1
 WHERE firing_id = $1 AND version = $2 AND state = 'open'`
 	firingList      = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) ORDER BY f.firing_id DESC LIMIT $1`
 	firingFind      = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) WHERE f.workflow = $1 AND f.schedule = $2 AND f.tick = $3 AND f.event = ''`

@@ -16,11 +16,11 @@ import (
 // interval of a schedule stays, because the next interval begins at the end of the last one.
 const firingRetain = `
 WITH old AS MATERIALIZED (
-  SELECT f.firing_id, f.runs, GREATEST(0, extract(epoch FROM f.opened_at - interval '1 minute' - $4::timestamptz) * 1000)::int8 << 22 AS least,
-    GREATEST(0, extract(epoch FROM f.ended_at + interval '1 minute' - $4::timestamptz) * 1000)::int8 << 22 AS most
+  SELECT f.firing_id, f.runs, GREATEST(0, extract(epoch FROM f.opened_at - interval '1 minute' - $4::timestamptz)::numeric * 1000::numeric)::int8 << 22 AS least,
+    GREATEST(0, extract(epoch FROM f.ended_at + interval '1 minute' - $4::timestamptz)::numeric * 1000::numeric)::int8 << 22 AS most
   FROM engine.firing f LEFT JOIN engine.workflow w USING (workflow_id)
   WHERE f.firing_id > $1 AND f.state <> 'open'
-    AND f.ended_at < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $2)
+    AND f.ended_at < coalesce(pg_catalog.clock_timestamp() - w.retention::float8 * interval '1 microsecond', $2)
     AND (f.to_at IS NULL OR EXISTS (SELECT FROM engine.firing l WHERE l.workflow = f.workflow AND l.schedule = f.schedule AND l.to_at > f.to_at))
   ORDER BY f.firing_id LIMIT $3 FOR UPDATE OF f SKIP LOCKED
 ), gone AS (

@@ -36,7 +36,7 @@ SELECT ` + replyColumns + ` FROM p` + replyJoins + ` ORDER BY p.run_id, p.n`
 	replyClaim = replyNext + ` AND r.due <= pg_catalog.clock_timestamp()
   ORDER BY r.due, r.run_id, r.n LIMIT $2 FOR UPDATE OF r SKIP LOCKED
 ), held AS (
-  UPDATE engine.reply r SET due = pg_catalog.clock_timestamp() + $3 * interval '1 microsecond', tries = r.tries + (r.n = next.n)::int4
+  UPDATE engine.reply r SET due = pg_catalog.clock_timestamp() + $3::float8 * interval '1 microsecond', tries = r.tries + (r.n = next.n)::int4
   FROM next WHERE r.run_id = ANY (ARRAY[next.run_id]) AND r.n >= next.n AND NOT r.done RETURNING r.*, next.n AS first
 ), p AS (SELECT * FROM held WHERE n = first)
 SELECT ` + replyColumns + ` FROM p` + replyJoins + ` ORDER BY p.run_id, p.n`
@@ -62,7 +62,7 @@ FROM unnest($1::int8[], $2::int4[]) v(run_id, n)
 WHERE r.run_id = ANY (ARRAY[v.run_id]) AND r.n >= v.n AND NOT r.done
   AND EXISTS (SELECT FROM engine.reply f WHERE f.run_id = v.run_id AND f.n = v.n AND NOT f.done OFFSET 0)`
 	replyLater = `
-UPDATE engine.reply r SET due = pg_catalog.clock_timestamp() + $3 * interval '1 microsecond', why = CASE WHEN r.n = $2 THEN $4 ELSE r.why END
+UPDATE engine.reply r SET due = pg_catalog.clock_timestamp() + $3::float8 * interval '1 microsecond', why = CASE WHEN r.n = $2 THEN $4 ELSE r.why END
 WHERE r.run_id = $1 AND r.n >= $2 AND NOT r.done AND EXISTS (SELECT FROM engine.reply f WHERE f.run_id = $1 AND f.n = $2 AND NOT f.done)`
 	// replyHint is never sent in a transaction that commits transitions, because NOTIFY locks the
 	// whole database while its transaction commits.

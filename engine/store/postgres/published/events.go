@@ -15,7 +15,7 @@ import (
 const (
 	eventAdd   = `INSERT INTO engine.events (id, type, data, sent_by) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 	eventClaim = `
-UPDATE engine.events e SET claimed_until = pg_catalog.clock_timestamp() + $2 * interval '1 microsecond'
+UPDATE engine.events e SET claimed_until = pg_catalog.clock_timestamp() + $2::float8 * interval '1 microsecond'
 FROM (SELECT seq FROM engine.events WHERE quarantined IS NULL AND claimed_until <= pg_catalog.clock_timestamp() ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED) x
 WHERE e.seq = x.seq RETURNING e.seq, e.id, e.type, e.data, e.sent_by, e.sent_at, e.done, e.quarantined, e.lists, e.version`
 	eventKeep   = `UPDATE engine.events SET done = $2, quarantined = nullif($3, '') WHERE seq = $1`

@@ -30,8 +30,8 @@ SELECT submission_id, run, workflow, submitted_by, submitted_at, coalesce(refuse
 	submissionRetain = `
 DELETE FROM engine.submission WHERE submission_id = ANY (ARRAY(
   SELECT s.submission_id FROM engine.submission s LEFT JOIN engine.published p USING (workflow) LEFT JOIN engine.workflow w USING (workflow_id)
-  WHERE s.refused IS NOT NULL AND coalesce(s.refused_at, s.submitted_at) < pg_catalog.clock_timestamp() - $2::int8 * interval '1 microsecond'
-    AND coalesce(s.refused_at, s.submitted_at) < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $1)
+  WHERE s.refused IS NOT NULL AND coalesce(s.refused_at, s.submitted_at) < pg_catalog.clock_timestamp() - $2::float8 * interval '1 microsecond'
+    AND coalesce(s.refused_at, s.submitted_at) < coalesce(pg_catalog.clock_timestamp() - w.retention::float8 * interval '1 microsecond', $1)
   ORDER BY coalesce(s.refused_at, s.submitted_at) LIMIT $3 FOR UPDATE OF s SKIP LOCKED))`
 )
 
