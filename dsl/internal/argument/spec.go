@@ -144,7 +144,7 @@ func (s *Spec) checkWords(v cty.Value) error {
 		return nil
 	}
 	words := s.Words
-	if _, sensitive := marks[value.SensitiveMark{}]; sensitive {
+	if _, sensitive := marks[value.SensitiveMark{}]; sensitive || s.hide {
 		words = words.Hide()
 	}
 	if raw.Type() == cty.String {
