@@ -9,10 +9,15 @@ import (
 
 // A crowdedError says that an instance has no process because the method crowd.enter has refused
 // it: the engine runs too many processes already. The field `most` is the largest allowed number of
-// processes. The error says nothing about the agent itself.
-type crowdedError struct{ most int }
+// processes. If the agent had a process already, the field `further` is the number of processes from
+// which on such an agent gets no further one; otherwise it is 0. The error says nothing about the
+// agent itself.
+type crowdedError struct{ most, further int }
 
 func (e *crowdedError) Error() string {
+	if e.further > 0 {
+		return fmt.Sprintf("the engine runs %d agent processes or more, and from this number on it starts only the first process of an agent; its limit is %d", e.further, e.most)
+	}
 	return fmt.Sprintf("the engine runs %d agent processes already, and this is its limit", e.most)
 }
 
@@ -94,7 +99,7 @@ func (a *agent) slotLocked(probes int, until time.Time, limited bool) machine.Sl
 	if a.idleLocked() {
 		if a.pool.crowd.full(a) {
 			a.pool.wantProcess()
-			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
+			return machine.Slot{Why: (&crowdedError{most: a.pool.crowd.most}).Error()}
 		}
 		if until, why := a.downLocked(time.Now()); why != nil {
 			return machine.Slot{Until: until, Why: why.Error(), Down: true}

@@ -43,17 +43,21 @@ type crowd struct {
 
 // enter counts a new process. It returns false if the process must not start. If `further` is true,
 // the agent has a process already. Then the new process may start only while fewer processes run
-// than crowd.most / 2, rounded down. If this is 0, the limit is 1. So agents with many processes
-// leave space for agents that have no process.
+// than the method `further` returns. So agents with many processes leave space for agents that have
+// no process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running >= c.most || further && c.running >= max(1, c.most/2) {
+	if c.running >= c.most || further && c.running >= c.further() {
 		return false
 	}
 	c.running++
 	return true
 }
+
+// further returns the number of processes from which on an agent that has a process gets no further
+// one: crowd.most / 2, rounded down, but at least 1.
+func (c *crowd) further() int { return max(1, c.most/2) }
 
 // leave is called when a process has ended or could not be started, so that another process may
 // start. It returns the agents that wait until they may start a process, and empties the list of
@@ -171,15 +175,34 @@ func (a *agent) restsLocked() bool {
 
 // downLocked returns why the agent has no process, and the earliest time at which the agent may
 // start a process. If a process is running or starting, or may start now, the error is nil and the
-// time is zero.
+// time is zero. If several instances give a reason, the reason is the one of the instance that may
+// start first. But a crowdedError says nothing about the agent, so it is the reason only if no
+// instance gives another one.
 func (a *agent) downLocked(now time.Time) (time.Time, error) {
-	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
+	sooner := func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) }
+	first := slices.MinFunc(a.instances, sooner)
 	for _, i := range a.instances {
 		if i.state != stateIdle || !now.Before(i.notBefore) {
 			return time.Time{}, nil
 		}
 	}
-	return first.notBefore, cmp.Or(first.why, errNoReason)
+	giver := slices.MinFunc(a.instances, func(x, y *instance) int {
+		return cmp.Or(cmp.Compare(x.saysLocked(), y.saysLocked()), sooner(x, y))
+	})
+	return first.notBefore, cmp.Or(giver.why, errNoReason)
+}
+
+// saysLocked returns a number that is smaller if the instance says more about the agent: 0 if it
+// says why a process of the agent ended or did not start, 1 if it gives no reason, and 2 if only the
+// limit of processes prevents the start.
+func (i *instance) saysLocked() int {
+	if _, crowded := i.why.(*crowdedError); crowded {
+		return 2
+	}
+	if i.why == nil {
+		return 1
+	}
+	return 0
 }
 
 var errNoReason = errors.New("the agent's process has ended")
