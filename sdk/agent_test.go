@@ -72,6 +72,7 @@ func TestErrorsBecomeOutcomes(t *testing.T) {
 		"unknown, nil":         {sdk.Unknown(nil, "unavailable"), sdk.Reply{Outcome: sdk.OutcomeResult, Output: json.RawMessage(`{}`)}},
 		"unknown, no code":     {sdk.Unknown(errGone, ""), sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "internal", Message: "gone"}},
 		"unknown with a wish":  {sdk.Unknown(&sdk.Failure{Code: "unavailable", RetryAfter: time.Minute, Err: errGone}, "unavailable"), sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "unavailable", Message: "gone", RetryAfter: time.Minute}},
+		"a wish, no code":      {sdk.Unknown(&sdk.Failure{RetryAfter: time.Minute, Err: errGone}, ""), sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "internal", Message: "gone", RetryAfter: time.Minute}},
 		"unknown of a failure": {sdk.Unknown(&sdk.Failure{Code: "no"}, "unavailable"), sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: "unavailable", Message: "no"}},
 		"failure of an unknown": {
 			&sdk.Failure{Code: "no", Err: sdk.Unknown(errGone, "unavailable")},

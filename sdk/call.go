@@ -20,7 +20,8 @@ const (
 )
 
 // A Call holds the data and the methods that an action gets in addition to its input. A unit test
-// of an action can use the zero Call. But if the action logs, the test must set Logger.
+// of an action calls the function of the action with sdktest.NewCall. The zero Call has a nil Logger,
+// so an action that logs would panic with it. All methods of the zero Call can be used.
 type Call struct {
 	// IdempotencyKey is the same text for all attempts of a step, with the two exceptions that the
 	// comment of Request.IdempotencyKey names. Pass the key to the remote service.

@@ -73,10 +73,11 @@ func Code(err, target error, code string) error {
 }
 
 // Unknown returns an error which says that the outcome is unknown. The parameter `code` says
-// why: it is a code that the action declares, or a transient code such as CodeUnavailable. If
-// err contains a *Failure, the outcome is unknown nevertheless. But the engine then waits at
-// least the RetryAfter of this *Failure before the next attempt. Unknown returns nil if err is
-// nil.
+// why: it is a code that the action declares, or a transient code such as CodeUnavailable. If the
+// code is no valid name, such as "", the engine gets CodeAborted if err says that the context of
+// the call has ended, and CodeInternal in all other cases. If err contains a *Failure, the outcome
+// is unknown nevertheless. But the engine then waits at least the RetryAfter of this *Failure
+// before the next attempt. Unknown returns nil if err is nil.
 func Unknown(err error, code string) error {
 	if err == nil {
 		return nil

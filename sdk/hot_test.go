@@ -140,7 +140,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		tree, err := jsontree.Parse(raw)
 		if err == nil {
-			err = checkFields(fields, tree, "")
+			err = checkFields(fields, tree, "", false)
 		}
 		if err != nil {
 			t.Fatalf("%s passes the fast check; the general check says: %v", raw, err)

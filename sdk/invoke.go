@@ -184,12 +184,18 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 			Outcome: OutcomeFailed, Code: failure.Code, Message: message, Output: failure.document(c),
 			Permanent: failure.Permanent, RetryAfter: max(failure.RetryAfter, 0),
 		}
-	case unknown != nil && ValidCode(unknown.code):
-		return Reply{Outcome: OutcomeUnknown, Code: unknown.code, Message: message, RetryAfter: unknown.retryAfter()}
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return Reply{Outcome: OutcomeUnknown, Code: CodeAborted, Message: message}
 	}
-	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
+	reply := Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
+	if unknown != nil {
+		reply.RetryAfter = unknown.retryAfter()
+	}
+	switch {
+	case unknown != nil && ValidCode(unknown.code):
+		reply.Code = unknown.code
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		reply.Code = CodeAborted
+	}
+	return reply
 }
 
 // over reports whether the time for an answer has passed. The call began at the time `start` and

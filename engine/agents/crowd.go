@@ -1,7 +1,10 @@
 package agents
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
@@ -9,10 +12,15 @@ import (
 
 // A crowdedError says that an instance has no process because the method crowd.enter has refused
 // it: the engine runs too many processes already. The field `most` is the largest allowed number of
-// processes. The error says nothing about the agent itself.
-type crowdedError struct{ most int }
+// processes. If the agent had a process already, the field `further` is the number of processes from
+// which on such an agent gets no further one; otherwise it is 0. The error says nothing about the
+// agent itself.
+type crowdedError struct{ most, further int }
 
 func (e *crowdedError) Error() string {
+	if e.further > 0 {
+		return fmt.Sprintf("the engine runs %d agent processes or more, and from this number on it starts only the first process of an agent; its limit is %d", e.further, e.most)
+	}
 	return fmt.Sprintf("the engine runs %d agent processes already, and this is its limit", e.most)
 }
 
@@ -94,7 +102,7 @@ func (a *agent) slotLocked(probes int, until time.Time, limited bool) machine.Sl
 	if a.idleLocked() {
 		if a.pool.crowd.full(a) {
 			a.pool.wantProcess()
-			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
+			return machine.Slot{Why: (&crowdedError{most: a.pool.crowd.most}).Error()}
 		}
 		if until, why := a.downLocked(time.Now()); why != nil {
 			return machine.Slot{Until: until, Why: why.Error(), Down: true}
@@ -118,6 +126,40 @@ func (a *agent) slotLocked(probes int, until time.Time, limited bool) machine.Sl
 	}
 	return machine.Slot{Free: free, Why: why}
 }
+
+// downLocked returns why the agent has no process, and the earliest time at which the agent may
+// start a process. If a process is running or starting, or may start now, the error is nil and the
+// time is zero. If several instances give a reason, the reason is the one of the instance that may
+// start first. But a crowdedError says nothing about the agent, so it is the reason only if no
+// instance gives another one.
+func (a *agent) downLocked(now time.Time) (time.Time, error) {
+	sooner := func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) }
+	first := slices.MinFunc(a.instances, sooner)
+	for _, i := range a.instances {
+		if i.state != stateIdle || !now.Before(i.notBefore) {
+			return time.Time{}, nil
+		}
+	}
+	giver := slices.MinFunc(a.instances, func(x, y *instance) int {
+		return cmp.Or(cmp.Compare(x.saysLocked(), y.saysLocked()), sooner(x, y))
+	})
+	return first.notBefore, cmp.Or(giver.why, errNoReason)
+}
+
+// saysLocked returns a number that is smaller if the instance says more about the agent: 0 if it
+// says why a process of the agent ended or did not start, 1 if it gives no reason, and 2 if only the
+// limit of processes prevents the start.
+func (i *instance) saysLocked() int {
+	if _, crowded := i.why.(*crowdedError); crowded {
+		return 2
+	}
+	if i.why == nil {
+		return 1
+	}
+	return 0
+}
+
+var errNoReason = errors.New("the agent's process has ended")
 
 func (a *agent) reserve(n int) bool {
 	probes, until, limited := a.breaker.allowed()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/invoke"
 )
 
 // dying installs the mock agent so that its first processes are killed at their
@@ -60,4 +61,21 @@ func TestProcessThatDiesAtItsStart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The engine refuses further processes of the agent, because half of its limit is reached. This does
+// not hide that the agent does not work: its one process always ends at its start.
+func TestLimitHidesNoBrokenAgent(t *testing.T) {
+	dir, _ := dying(t, 1000)
+	w := newWorld(t, agents.Options{
+		MaxProcesses: 2, MinBackoff: time.Minute, MaxBackoff: time.Minute,
+		Catalog: agents.NewCatalog(agents.CatalogOptions{Search: agents.SearchOptions{PluginDirs: []string{dir}}}),
+	})
+	spec := mock("m", func(s *invoke.AgentSpec) { s.Instances = 2 })
+	if err := w.Check(t.Context(), spec); err == nil || strings.Contains(err.Error(), "limit") {
+		t.Errorf("Check = %v, want the error of the start", err)
+	}
+	if slot := w.Slot(spec); slot.Free != 0 || !slot.Down || strings.Contains(slot.Why, "limit") {
+		t.Errorf("slot %+v, want the reason why the agent does not start", slot)
+	}
 }

@@ -25,7 +25,11 @@ func (i *instance) startLocked() bool {
 		if !further && p.crowd.full(i.agent) {
 			p.wantProcess()
 		}
-		i.notBefore, i.why = time.Now().Add(crowdedPause), &crowdedError{p.crowd.most}
+		why := &crowdedError{most: p.crowd.most}
+		if further {
+			why.further = p.crowd.further()
+		}
+		i.notBefore, i.why = time.Now().Add(crowdedPause), why
 		return true
 	}
 	i.state = stateStarting

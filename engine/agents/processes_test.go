@@ -63,6 +63,12 @@ func TestInstancesLeaveRoomForOthers(t *testing.T) {
 		of[p.Agent]++
 	}
 	w.mu.Unlock()
+	for _, i := range w.Details()[0].Instances {
+		const want = "the engine runs 2 agent processes or more, and from this number on it starts only the first process of an agent; its limit is 4"
+		if i.State == agents.InstanceDown && i.Why != want {
+			t.Errorf("an instance without a process: %q, want %q", i.Why, want)
+		}
+	}
 	if of["many"] != 2 || of["one"] != 1 || of["two"] != 1 {
 		t.Errorf("processes %v, want two of many and one of each other", of)
 	}

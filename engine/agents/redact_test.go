@@ -54,3 +54,18 @@ func TestSecretThatContainsAnother(t *testing.T) {
 		})
 	}
 }
+
+// A sensitive number is removed from a log line, although JSON has it without quotes. So is a
+// sensitive text that is the name of an attribute.
+func TestSensitiveNumbersAndNames(t *testing.T) {
+	var text strings.Builder
+	log := slog.New(&tagged{
+		next: slog.NewTextHandler(&text, nil), book: new(callBook), redact: secret.Redactor([]string{"123456789", "hunter2"}),
+		secrets: []string{"123456789", "hunter2"},
+	})
+	log.Info("x", "float", 123456789.0, "int", 123456789, "uint", uint64(123456789), "hunter2", 1, slog.Group("hunter2", "n", 123456789), "other", 42.5)
+	got := text.String()
+	if strings.Contains(got, "123456789") || strings.Contains(got, "e+08") || strings.Contains(got, "hunter2") || !strings.Contains(got, "other=42.5") {
+		t.Errorf("logged %s", got)
+	}
+}

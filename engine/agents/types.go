@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -43,17 +42,21 @@ type crowd struct {
 
 // enter counts a new process. It returns false if the process must not start. If `further` is true,
 // the agent has a process already. Then the new process may start only while fewer processes run
-// than crowd.most / 2, rounded down. If this is 0, the limit is 1. So agents with many processes
-// leave space for agents that have no process.
+// than the method `further` returns. So agents with many processes leave space for agents that have
+// no process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running >= c.most || further && c.running >= max(1, c.most/2) {
+	if c.running >= c.most || further && c.running >= c.further() {
 		return false
 	}
 	c.running++
 	return true
 }
+
+// further returns the number of processes from which on an agent that has a process gets no further
+// one: crowd.most / 2, rounded down, but at least 1.
+func (c *crowd) further() int { return max(1, c.most/2) }
 
 // leave is called when a process has ended or could not be started, so that another process may
 // start. It returns the agents that wait until they may start a process, and empties the list of
@@ -168,21 +171,6 @@ func (a *agent) leastBusyLocked() *life {
 func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
-
-// downLocked returns why the agent has no process, and the earliest time at which the agent may
-// start a process. If a process is running or starting, or may start now, the error is nil and the
-// time is zero.
-func (a *agent) downLocked(now time.Time) (time.Time, error) {
-	first := slices.MinFunc(a.instances, func(x, y *instance) int { return x.notBefore.Compare(y.notBefore) })
-	for _, i := range a.instances {
-		if i.state != stateIdle || !now.Before(i.notBefore) {
-			return time.Time{}, nil
-		}
-	}
-	return first.notBefore, cmp.Or(first.why, errNoReason)
-}
-
-var errNoReason = errors.New("the agent's process has ended")
 
 // changedLocked wakes the goroutines that wait for a process in the method `acquire`.
 func (a *agent) changedLocked() {

@@ -88,9 +88,12 @@ type Members interface {
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
 	// Fence checks the lease of a member. If the lease has expired, Fence declares the
 	// member dead and removes the member's fence rows. Then the member cannot commit any
-	// more. Fence reports whether the member is dead now. If the member was declared dead
-	// before, Fence changes nothing and returns true. When Fence declares a member dead, it
-	// counts one more death for each open run that the member had in hand (Hands).
+	// more. When Fence declares a member dead, it counts one more death for each open run
+	// that the member had in hand (Hands). Fence reports whether the member is dead now: it
+	// also returns true if the member was declared dead before, or if the store does not know
+	// it. The store keeps a dead member while the member owns an open run. If it owns none
+	// any more, Fence removes the member from the store. So an engine that has taken over
+	// the runs of a dead member calls Fence again.
 	Fence(ctx context.Context, dead EngineID) (bool, error)
 	// Leave ends the membership of an engine that stops normally. The lease ends now, and
 	// the engine is fenced. Other engines can take over the runs that the engine still

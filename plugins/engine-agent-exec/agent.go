@@ -91,7 +91,8 @@ func (in *runIn) check() (rules, error) {
 	}
 	for name, value := range in.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return r, invalid("env: %q cannot be a variable", name)
+			// Do not show the name: env is sensitive, and a name such as "TOKEN=x" holds a value.
+			return r, invalid(`env: a name is empty or contains "=" or a zero byte, or a value contains a zero byte`)
 		}
 	}
 	for _, c := range in.OKCodes {

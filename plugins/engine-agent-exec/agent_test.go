@@ -66,6 +66,13 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\necho tool \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	fish := filepath.Join(dir, "fish")
+	if err := os.Mkdir(fish, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(fish, "broken"), []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	const result, failed, unknown = sdk.OutcomeResult, sdk.OutcomeFailed, sdk.OutcomeUnknown
 	for name, tc := range map[string]struct {
 		input in
@@ -90,7 +97,9 @@ func TestRun(t *testing.T) {
 		"no such cwd":               {in{"argv": []string{"/bin/true"}, "cwd": "/no/such"}, failed, `invalid: `},
 		"no argv":                   {in{"argv": []string{}}, failed, `invalid: argv: names no program`},
 		"zero byte":                 {in{"argv": []string{"echo", "a\x00b"}}, failed, `invalid: argv and cwd`},
-		"bad variable":              {in{"argv": []string{"true"}, "env": in{"A=B": "c"}}, failed, `invalid: env: "A=B"`},
+		"bad variable":              {in{"argv": []string{"true"}, "env": in{"A=fish": "c"}}, failed, `invalid: env: a name is empty or contains "=" or a zero byte, or a value contains a zero byte`},
+		"not in own PATH":           {in{"argv": []string{"tool"}, "env": in{"PATH": "/fish:/chips"}}, failed, `invalid: argv: program "tool" is not in the directories of PATH in env`},
+		"not startable in own PATH": {in{"argv": []string{"broken"}, "env": in{"PATH": fish}}, failed, `invalid: broken: exec format error`},
 		"too much output":           {in{"argv": []string{"true"}, "max_output": 1<<20 + 1}, failed, `invalid: max_output`},
 		"bad errors":                {in{"argv": []string{"true"}, "errors": in{"256": "x"}}, failed, `invalid: input: errors: "256"`},
 		"bad code":                  {in{"argv": []string{"true"}, "errors": in{"1": "agent_lost"}}, failed, `invalid: input: errors: "agent_lost"`},

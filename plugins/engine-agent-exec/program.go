@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,16 +35,30 @@ type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
 	done           chan error // receives the error of exec.Cmd.Wait at the end of the program
+	// true = the directory of the program comes from the input `env`. This input is sensitive, so no
+	// error shows the directory.
+	hidePath bool
 }
 
 // newProgram prepares the program, but does not start it. The program will have its own process
 // group. When ctx ends, the agent kills the group.
 func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
+	_, ownPath := in.Env["PATH"]
 	path, err := find(in.Argv[0], in.Cwd, searchPath(in.Env))
 	if err != nil {
 		return nil, err
 	}
-	p := &program{stdout: &output{limit: in.MaxOutput}, stderr: &output{limit: in.MaxOutput}, done: make(chan error, 1)}
+	if path == "" {
+		where := searchPath(nil)
+		if ownPath {
+			where = "the directories of PATH in env"
+		}
+		return nil, invalid("argv: program %q is not in %s", in.Argv[0], where)
+	}
+	p := &program{
+		hidePath: ownPath && !strings.ContainsRune(in.Argv[0], filepath.Separator),
+		stdout:   &output{limit: in.MaxOutput}, stderr: &output{limit: in.MaxOutput}, done: make(chan error, 1),
+	}
 	p.cmd = exec.CommandContext(ctx, path)
 	p.cmd.Args, p.cmd.Dir, p.cmd.Env = in.Argv, in.Cwd, environ(c, in.Env)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.stdout, p.stderr, drain
@@ -70,7 +86,7 @@ func searchPath(env map[string]string) string {
 // find returns the absolute path of the program. A name that contains a separator is a path; a
 // relative path is relative to cwd. For any other name, find looks in the directories of the search
 // path. It skips relative directories, so that it never looks in the working directory by accident.
-// If no directory contains the program, find returns an error.
+// If no directory contains the program, find returns "".
 func find(name, cwd, search string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) && cwd != "" {
@@ -92,7 +108,7 @@ func find(name, cwd, search string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", invalid("argv: program %q is not in %s", name, search)
+	return "", nil
 }
 
 // environ returns the environment of the program: the variables in the parameter `given`, and the
@@ -127,6 +143,10 @@ func (p *program) start() error {
 	started := make(chan error, 1)
 	go p.own(started)
 	err := <-started
+	var at *fs.PathError
+	if p.hidePath && errors.As(err, &at) {
+		err = fmt.Errorf("%s: %w", p.cmd.Args[0], at.Err)
+	}
 	switch {
 	case err == nil:
 		return nil

@@ -73,13 +73,14 @@ func invalid(format string, args ...any) error {
 // cannot make the request, or the egress refuses the address after a redirect.
 func transportError(ctx context.Context, method string, u *url.URL, err error, connected bool) error {
 	var build *buildError
-	if errors.As(err, &build) {
-		return invalid("request: %v", build)
-	}
+	building := errors.As(err, &build)
 	// The text of url.Error contains the whole URL, which may hold secrets.
 	var withURL *url.Error
 	if errors.As(err, &withURL) {
 		err = withURL.Err
+	}
+	if building {
+		return invalid("request: %v", err)
 	}
 	code := sdk.CodeUnavailable
 	if ctx.Err() != nil {
@@ -94,11 +95,23 @@ func transportError(ctx context.Context, method string, u *url.URL, err error, c
 	case errors.As(err, &no):
 		return &sdk.Failure{Code: sdk.CodeDenied, Permanent: true, Err: err}
 	case !connected && isRequestError(err):
-		return invalid("request: %v", err)
+		return invalid("request: %s", withoutName(err.Error()))
 	case !connected:
 		return &sdk.Failure{Code: code, Err: err}
 	}
 	return &doubtful{code: code, err: err}
+}
+
+// withoutName removes the name of a header from an error of net/http that says that the name is
+// wrong. The inputs and the configuration with headers are sensitive, and a wrong name may hold a
+// value, such as "Authorization: Bearer x". The name stays in the error if only the value is wrong:
+// then it is a proper name, and the error does not show the value.
+func withoutName(text string) string {
+	const wrong = "invalid header field name"
+	if before, _, found := strings.Cut(text, wrong); found {
+		return before + wrong + " (not shown: headers is sensitive)"
+	}
+	return text
 }
 
 // isRequestError reports whether err says that net/http refuses to send a request. It compares

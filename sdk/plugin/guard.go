@@ -37,22 +37,36 @@ func openHandshake(out, log io.Writer) (sent *atomic.Bool, err error) {
 	}
 	os.Stdout = w
 	sent = new(atomic.Bool)
-	// This goroutine usually runs until the process ends, because other code may have kept the
-	// present value of os.Stdout, and may write to it at any time. It ends earlier only if a line
-	// cannot be written, or is too long for a bufio.Scanner.
-	go func() {
-		for scanner := bufio.NewScanner(r); scanner.Scan(); {
-			line := append(scanner.Bytes(), '\n')
+	go readStdout(r, out, log, sent)
+	return sent, nil
+}
+
+// readStdout reads the pipe of openHandshake until the pipe ends, which is usually the end of the
+// process. Other code may have kept the present value of os.Stdout and may write to it at any time.
+// This code would block if no goroutine read the pipe. So readStdout reads on after a long line, of
+// which it logs only the first maxLine bytes, and after a line that it could not write.
+func readStdout(r io.Reader, out, log io.Writer, sent *atomic.Bool) {
+	br := bufio.NewReaderSize(r, maxLine)
+	var line []byte
+	for continued := false; ; {
+		part, more, err := br.ReadLine()
+		if err != nil {
+			return
+		}
+		if !continued {
+			line = append(line[:0], part...)
+			if more {
+				line = append(line, cutMark...)
+			}
+			line = append(line, '\n')
 			to := log
 			if isHandshake(line) && sent.CompareAndSwap(false, true) {
 				to = out
 			}
-			if _, err := to.Write(line); err != nil {
-				return
-			}
+			_, _ = to.Write(line) // after an error, later lines may still be written
 		}
-	}()
-	return sent, nil
+		continued = more
+	}
 }
 
 // isHandshake reports whether a line is go-plugin's handshake. Such a line contains the core

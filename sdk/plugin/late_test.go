@@ -110,6 +110,37 @@ func TestSessionThatEndsAfterCompleteBy(t *testing.T) {
 	})
 }
 
+// A cancelled call may reach the end of CancelGrace after complete-by, but before its timer: the
+// wall clock was set forward. Then complete-by is reported, too, and the call ends for its time.
+func TestCancelledCallThatEndsAfterCompleteBy(t *testing.T) {
+	overtaken(t, func(t *testing.T, c *call, _ *int) {
+		var ends []end
+		expired := 0
+		c.session = &session{calls: map[uint64]*call{1: c}, wake: make(chan struct{}, 1), busy: 1}
+		c.id, c.state, c.cancelled, c.process = 1, callSent, context.Canceled, &Process{schema: schema.Schema{Name: "x"}}
+		c.options.OnExpired = func() time.Duration { expired++; return time.Hour }
+		c.done = func(r sdk.Reply, err error) { ends = append(ends, end{r, err}) }
+		c.abandon()
+		c.timeout() // had gone off before it could be stopped
+		if len(ends) != 1 || !errors.Is(ends[0].err, context.DeadlineExceeded) || expired != 1 {
+			t.Errorf("ends %+v, complete-by reported %d times; want DeadlineExceeded, and once", ends, expired)
+		}
+	})
+}
+
+// The same for a call that goes alone, whose stream ends.
+func TestLoneCallThatEndsAfterCompleteBy(t *testing.T) {
+	overtaken(t, func(t *testing.T, c *call, _ *int) {
+		expired := 0
+		c.process = &Process{schema: schema.Schema{Name: "x"}}
+		c.options.OnExpired = func() time.Duration { expired++; return time.Hour }
+		_, err := c.lost(t.Context(), errors.New("gone"))
+		if !errors.Is(err, context.DeadlineExceeded) || expired != 1 {
+			t.Errorf("error %v, complete-by reported %d times; want DeadlineExceeded, and once", err, expired)
+		}
+	})
+}
+
 // lone answers calls that go alone, at once.
 type lone struct {
 	pb.UnimplementedAgentServer

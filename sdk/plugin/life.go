@@ -2,10 +2,13 @@ package plugin
 
 import (
 	"context"
+	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -16,7 +19,8 @@ const (
 	// Longest time between the end of the control stream and the moment when the engine closes the
 	// agent.
 	closeNotice = 200 * time.Millisecond
-	engineWait  = 30 * time.Second // longest time for the engine to connect after the handshake
+	engineWait  = 30 * time.Second       // longest time for the engine to connect after the handshake
+	sayWait     = 100 * time.Millisecond // longest time to log why the process ends
 )
 
 // life decides when an agent process ends. The process ends when the engine closes the agent
@@ -27,6 +31,7 @@ type life struct {
 	served    chan struct{} // closed when the server has stopped in an orderly way
 	once      sync.Once
 	exit      func(reason string) // ends the process at once
+	logger    *slog.Logger        // logger for the reason of an early end
 
 	mu      sync.Mutex // protects the fields below
 	ending  bool
@@ -40,6 +45,7 @@ type running struct{ cancel context.CancelFunc }
 func newLife(socketDir string) *life {
 	l := &life{
 		socketDir: socketDir,
+		logger:    slog.New(slog.DiscardHandler),
 		served:    make(chan struct{}),
 		running:   map[*running]struct{}{},
 		idle:      make(chan struct{}),
@@ -137,10 +143,30 @@ func (l *life) drain() {
 	}
 }
 
-func (l *life) exitProcess(string) {
+func (l *life) exitProcess(reason string) {
 	l.removeSockets()
+	l.sayWhy(reason)
 	killOwnGroup()
 	os.Exit(1)
+}
+
+// sayWhy logs why the process ends, for the author of the agent: otherwise the end would look like
+// a crash. The reason of the end may be that the engine is gone, so no process may read standard
+// error. Therefore sayWhy waits at most for sayWait. It also ignores SIGPIPE, which would end this
+// process before it has killed its children.
+func (l *life) sayWhy(reason string) {
+	signal.Ignore(syscall.SIGPIPE)
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		l.logger.Warn("the agent ends", "reason", reason)
+	}()
+	timer := time.NewTimer(sayWait)
+	defer timer.Stop()
+	select {
+	case <-said:
+	case <-timer.C:
+	}
 }
 
 // removeSockets removes the sockets and their directory, because the engine is gone and cannot

@@ -84,6 +84,7 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	}
 	limit := payloadLimit(logger)
 	life := newLife(os.Getenv(goplugin.EnvUnixSocketDir))
+	life.logger = logger
 	server := newServer(a, schema, life, logger, limit)
 	// If go-plugin sent the output of the process over the connection, the last output before the
 	// end of the process would be lost. So the process writes to standard error, which the engine

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -102,10 +103,17 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 	return out.send(replyToEvent(s.fit(reply)))
 }
 
-// fit returns the reply if it is not too large. It replaces a reply that is too large by an
-// unknown outcome with sdk.CodeBadReply, because the error of gRPC would not name the cause.
+// fit returns the reply if it is not too large. If the data of a definite failure are too large, it
+// leaves the data out and says so at the beginning of the message: the failure itself stays
+// definite. It replaces a result that is too large by an unknown outcome with sdk.CodeBadReply,
+// because the error of gRPC would not name the cause.
 func (s *server) fit(reply sdk.Reply) sdk.Reply {
 	if len(reply.Output) <= s.limit {
+		return reply
+	}
+	if reply.Outcome == sdk.OutcomeFailed {
+		note := fmt.Sprintf("(without its data of %d bytes, because the limit is %d)", len(reply.Output), s.limit)
+		reply.Output, reply.Message = nil, strings.TrimSpace(note+" "+reply.Message)
 		return reply
 	}
 	return sdk.Reply{

@@ -173,7 +173,9 @@ func (c *call) listen() {
 	}
 }
 
-// abandon ends a call that was sent and that the agent does not answer.
+// abandon ends a call that was sent and that the agent does not answer. Complete-by may have passed
+// although its timer has not fired yet, because the wall clock was set forward. Then abandon
+// reports this first, but does not wait for a late reply: the wait after the cancel is over.
 func (c *call) abandon() {
 	s := c.session
 	s.mu.Lock()
@@ -185,12 +187,16 @@ func (c *call) abandon() {
 		s.cancels = append(s.cancels, c.id) // the agent may still be working on the call
 	}
 	err := c.cancelled
-	if c.state == callListening || c.late(time.Now()) {
+	first := c.state == callSent && c.late(time.Now())
+	if first || c.state == callListening {
 		err = errSilence
 	}
 	s.removeLocked(c)
 	s.mu.Unlock()
 	s.ring()
+	if first {
+		c.expire()
+	}
 	c.finish(sdk.Reply{}, c.fail(err))
 }
 

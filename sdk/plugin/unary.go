@@ -83,10 +83,12 @@ func (c *call) cause(ctx context.Context, err error) error {
 	return c.process.explain(err)
 }
 
-// lost returns the result of a call whose stream ended with err before a reply.
+// lost returns the result of a call whose stream ended with err before a reply. If complete-by has
+// passed, but its timer has not fired yet, lost reports this first.
 func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 	switch {
 	case c.expired.Load() || c.late(time.Now()):
+		c.expireUnary(func() {}) // the stream has ended already
 		return sdk.Reply{}, c.silence()
 	case ctx.Err() != nil:
 		return sdk.Reply{}, c.fail(ctx.Err())

@@ -16,9 +16,32 @@ type Words struct {
 	pattern *regexp.Regexp // nil = any text
 	text    string         // text of the pattern, for errors
 	codes   bool           // the texts must be valid error codes
+	hidden  bool           // errors must not show the texts, because they are sensitive
 }
 
-// Words returns the rules for the texts in the field; nil if the field accepts every text.
+// Hide returns the same rules, but their errors do not show the text. It is for a text that is
+// sensitive although its field is not, such as a sensitive variable in a workflow. Hide returns nil
+// if w is nil.
+func (w *Words) Hide() *Words {
+	if w == nil || w.hidden {
+		return w
+	}
+	out := *w
+	out.hidden = true
+	return &out
+}
+
+// wrong returns an error that says what is wrong with the text. It shows the text only if the text
+// is not sensitive.
+func (w *Words) wrong(text, what string) error {
+	if w.hidden {
+		return fmt.Errorf("the text %s; it is sensitive, so it is not shown", what)
+	}
+	return fmt.Errorf("%q %s", text, what)
+}
+
+// Words returns the rules for the texts in the field; nil if the field accepts every text. If the
+// field is sensitive, the errors of the rules do not show the texts.
 // It returns an error if the pattern is wrong, or if the field's type cannot have a pattern or
 // codes.
 func (f Field) Words() (*Words, error) {
@@ -32,7 +55,7 @@ func (f Field) Words() (*Words, error) {
 	if t.Kind != KindString && (f.Codes || f.Type.Kind != KindMap) {
 		return nil, errors.New("pattern, codes: only strings, lists of strings and maps can have them")
 	}
-	w := &Words{text: f.Pattern, codes: f.Codes}
+	w := &Words{text: f.Pattern, codes: f.Codes, hidden: f.Sensitive}
 	if f.Pattern != "" {
 		var err error
 		if w.pattern, err = regexp.Compile(`\A(?:` + f.Pattern + `)\z`); err != nil {
@@ -48,7 +71,7 @@ func (w *Words) CheckPattern(text string) error {
 	if w == nil || w.pattern == nil || w.pattern.MatchString(text) {
 		return nil
 	}
-	return fmt.Errorf("%q does not match %s", text, w.text)
+	return w.wrong(text, "does not match "+w.text)
 }
 
 // CheckCode returns an error if the field accepts only error codes, and `text` is not an error code
@@ -58,7 +81,7 @@ func (w *Words) CheckCode(text string) error {
 	if w == nil || !w.codes || names.Valid(text) && !names.Reserved(text) {
 		return nil
 	}
-	return fmt.Errorf("%q cannot be an error code: want snake_case, and none of the engine's own", text)
+	return w.wrong(text, "cannot be an error code: want snake_case, and none of the engine's own")
 }
 
 // Check checks the texts in a value that has the field's type. It stops at the first wrong text,

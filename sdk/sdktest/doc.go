@@ -16,6 +16,8 @@
 // other, each with new idempotency keys. A case needs approximately thirty calls. If the action has
 // an undo, the package undoes the effects of successful calls.
 //
+// NewCall is for a unit test that calls the function of an action directly.
+//
 // Run tests an agent in the test's own process. RunTarget tests every Target, in particular a
 // *plugin.Process: a real binary with the real handshake.
 package sdktest

@@ -109,6 +109,30 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// An error does not repeat a text that is sensitive, because of its field or because of its value.
+func TestErrorsHideSensitiveTexts(t *testing.T) {
+	mark := func(v cty.Value) cty.Value { return v.Mark(value.SensitiveMark{}) }
+	word, code := schema.Field{Type: textType, Pattern: "[0-9]+"}, schema.Field{Type: mapType, Codes: true}
+	hidden := word
+	hidden.Sensitive = true
+	for name, c := range map[string]struct {
+		field schema.Field
+		v     cty.Value
+		shows bool
+	}{
+		"neither is sensitive":      {word, cty.StringVal("hunter2"), true},
+		"the value is sensitive":    {word, mark(cty.StringVal("hunter2")), false},
+		"the field is sensitive":    {hidden, cty.StringVal("hunter2"), false},
+		"a sensitive value in it":   {code, cty.ObjectVal(map[string]cty.Value{"1": mark(cty.StringVal("hunter2 x"))}), false},
+		"a value that is no secret": {code, cty.ObjectVal(map[string]cty.Value{"1": cty.StringVal("hunter2 x")}), true},
+	} {
+		_, err := specOf(t, c.field).Accept(c.v)
+		if err == nil || strings.Contains(err.Error(), "hunter2") != c.shows {
+			t.Errorf("%s: error %v; shows the text: want %t", name, err, c.shows)
+		}
+	}
+}
+
 // What the fast evaluator may write without more checks, Accept takes unchanged.
 func TestTakesAgreesWithAccept(t *testing.T) {
 	for _, f := range []schema.Field{{Type: textType}, {Type: textType, Enum: raws(`"a"`, `"5"`)}, {Type: textType, Pattern: "[a-z]+"}, {Type: textType, Codes: true}, {Type: textType, Optional: true}, {Type: textType, Default: json.RawMessage(`"d"`)}} {

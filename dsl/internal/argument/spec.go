@@ -136,14 +136,19 @@ func (s *Spec) checkEnum(v cty.Value) error {
 
 // checkWords returns an error if a known text in v does not match the pattern of the field. If the
 // field holds codes, each text must also be a valid error code. In a map, the keys must match the
-// pattern, and the values must be error codes.
+// pattern, and the values must be error codes. If v has a sensitive part, the error does not show
+// the text.
 func (s *Spec) checkWords(v cty.Value) error {
 	raw, marks := v.UnmarkDeep()
 	if s.Words == nil || raw.IsNull() || !raw.IsKnown() || isSecret(marks) {
 		return nil
 	}
+	words := s.Words
+	if _, sensitive := marks[value.SensitiveMark{}]; sensitive || s.hide {
+		words = words.Hide()
+	}
 	if raw.Type() == cty.String {
-		return s.checkWord(raw.AsString(), raw.AsString())
+		return checkWord(words, raw.AsString(), raw.AsString())
 	}
 	if !raw.CanIterateElements() {
 		return nil
@@ -158,11 +163,11 @@ func (s *Spec) checkWords(v cty.Value) error {
 		var err error
 		switch {
 		case named && known:
-			err = s.checkWord(key.AsString(), text)
+			err = checkWord(words, key.AsString(), text)
 		case named:
-			err = s.Words.CheckPattern(key.AsString())
+			err = words.CheckPattern(key.AsString())
 		case known:
-			err = s.checkWord(text, text)
+			err = checkWord(words, text, text)
 		}
 		if err != nil {
 			return err
@@ -173,12 +178,12 @@ func (s *Spec) checkWords(v cty.Value) error {
 
 // checkWord returns an error if the parameter `text` does not match the pattern of the field. It
 // also returns an error if the field holds codes and the parameter `code` is not a valid error
-// code.
-func (s *Spec) checkWord(text, code string) error {
-	if err := s.Words.CheckPattern(text); err != nil {
+// code. The parameter `words` holds the pattern and the rule for codes.
+func checkWord(words *schema.Words, text, code string) error {
+	if err := words.CheckPattern(text); err != nil {
 		return err
 	}
-	return s.Words.CheckCode(code)
+	return words.CheckCode(code)
 }
 
 // isSecret reports whether one of the marks is a SecretMark. A value with a SecretMark cannot be

@@ -10,7 +10,7 @@ var agentsFaults = []fault{
 	{
 		name: "the further processes of an agent leave room for other agents",
 		in:   "engine/agents.(*crowd).enter",
-		old:  "further && c.running >= max(1, c.most/2)", new: "further && c.running < 0",
+		old:  "further && c.running >= c.further()", new: "further && c.running < 0",
 		by: catches("engine/agents", "^TestInstancesLeaveRoomForOthers$"),
 	},
 	{

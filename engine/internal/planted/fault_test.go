@@ -29,6 +29,7 @@ var areas = map[string][]fault{
 	"sqlite":   sqliteFaults,
 	"agents":   agentsFaults,
 	"plugin":   pluginFaults,
+	"sdk":      sdkFaults,
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
 	"limits":   limitFaults,

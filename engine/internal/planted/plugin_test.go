@@ -140,8 +140,8 @@ var pluginFaults = []fault{
 	{
 		name: "a plain error is an unknown outcome",
 		in:   "sdk.(*action).reply",
-		old:  "return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}",
-		new:  "return Reply{Outcome: OutcomeFailed, Code: CodeInternal, Message: message}",
+		old:  "reply := Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}",
+		new:  "reply := Reply{Outcome: OutcomeFailed, Code: CodeInternal, Message: message}",
 		by:   catches("sdk", "^TestErrorsBecomeOutcomes$"),
 	},
 	{

@@ -2,7 +2,8 @@
 // contains nil, bool, string, json.Number, []any and map[string]any.
 //
 // In: a document or a tree. Out: a tree or a document, or an error that says what is wrong.
-// Errors name the path of a value but never show the value, because it may be sensitive.
+// Errors name the path of a value but never show the value, because it may be sensitive. The key of
+// a map is a part of the path. If the map is sensitive, Key and Unknown leave the key out.
 package jsontree
 
 import (
@@ -76,6 +77,25 @@ func Join(path, name string) string {
 		return name
 	}
 	return path + "." + name
+}
+
+// Key returns the path of the element with this key of the map whose path is the parameter `path`.
+// If `hide` is true, the result has "…" instead of the key, because the map is sensitive.
+func Key(path, key string, hide bool) string {
+	if hide {
+		return path + "[…]"
+	}
+	return fmt.Sprintf("%s[%q]", path, key)
+}
+
+// Unknown returns an error which says that the object at `path` has an attribute that its type does
+// not have. If `hide` is true, the error does not show the name of the attribute, because the
+// object is sensitive.
+func Unknown(path, name string, hide bool) error {
+	if hide {
+		return fmt.Errorf("%s: an attribute is not known", path)
+	}
+	return fmt.Errorf("%s: is not known", Join(path, name))
 }
 
 // OneOf returns nil if the tree is null or is equal to one of the allowed scalars. It also returns

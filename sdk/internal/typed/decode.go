@@ -13,8 +13,9 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// Decode converts a JSON object to a struct. Errors name the field but never show a value,
-// because a value may be sensitive. If there is an error, the result must not be used.
+// Decode converts a JSON object to a struct. Errors name the field. They show no part of the value
+// of a sensitive field. Of other fields they show only the keys of maps, and the texts that break
+// the rules in Field.Words. If there is an error, the result must not be used.
 func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	v := reflect.New(p.Go).Elem()
 	tree, err := jsontree.Parse(raw)
@@ -167,7 +168,7 @@ func (p *Plan) assignMap(tree any, v reflect.Value, path string) error {
 	v.Set(reflect.MakeMapWithSize(p.Go, len(object)))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		elem := reflect.New(p.Go.Elem()).Elem()
-		if err := p.Elem.Assign(object[key], elem, fmt.Sprintf("%s[%q]", path, key)); err != nil {
+		if err := p.Elem.Assign(object[key], elem, jsontree.Key(path, key, p.hidden)); err != nil {
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(key).Convert(p.Go.Key()), elem)
@@ -228,7 +229,7 @@ func (p *Plan) unknown(object map[string]any, path string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Schema.Name == name }) {
-			return fmt.Errorf("%s: is not known", jsontree.Join(path, name))
+			return jsontree.Unknown(path, name, p.hidden)
 		}
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
 
-// Encode returns the struct v as a JSON object with every field.
+// Encode returns the struct v as a JSON object with every field. Errors name the field. They show no
+// part of the value of a sensitive field.
 func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 	tree, err := p.tree(v, "")
 	if err != nil {
@@ -27,9 +28,9 @@ func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 	switch p.Form {
 	case Any:
-		return anyTree(v, path)
+		return p.anyTree(v, path)
 	case Raw:
-		return rawTree(v.Bytes(), path)
+		return p.rawTree(v.Bytes(), path)
 	case Pointer:
 		if v.IsNil() {
 			return nil, nil
@@ -43,11 +44,11 @@ func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 		return json.Number(strconv.FormatUint(v.Uint(), 10)), nil
 	case Float:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, fmt.Errorf("%s: %v is not a number that JSON knows", path, f)
+			return nil, p.cannot(path, fmt.Errorf("%v is not a number that JSON knows", f))
 		}
 		return v.Interface(), nil
 	case Number:
-		return numberTree(v.String(), path)
+		return p.numberTree(v.String(), path)
 	case String:
 		return v.String(), nil
 	case Duration:
@@ -55,7 +56,7 @@ func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 	case Text:
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, p.cannot(path, err)
 		}
 		return string(text), nil
 	case List:
@@ -66,6 +67,16 @@ func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 		return p.structTree(v, path)
 	}
 	return nil, fmt.Errorf("%s: unknown form", path)
+}
+
+// cannot returns the error for a value at `path` that cannot be written as JSON. The cause `err` may
+// repeat the value, for example if it comes from a method MarshalText. So cannot leaves the cause
+// out if the value is sensitive: the engine does not know the value yet and could not remove it.
+func (p *Plan) cannot(path string, err error) error {
+	if p.hidden {
+		return fmt.Errorf("%s: cannot be written as JSON (the cause is not shown: the value is sensitive)", path)
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 func (p *Plan) listTree(v reflect.Value, path string) (any, error) {
@@ -83,7 +94,7 @@ func (p *Plan) mapTree(v reflect.Value, path string) (any, error) {
 	object := make(map[string]any, v.Len())
 	for iter := v.MapRange(); iter.Next(); {
 		key := iter.Key().String()
-		elem, err := p.Elem.tree(iter.Value(), fmt.Sprintf("%s[%q]", path, key))
+		elem, err := p.Elem.tree(iter.Value(), jsontree.Key(path, key, p.hidden))
 		if err != nil {
 			return nil, err
 		}
@@ -114,29 +125,29 @@ func (p *Plan) structTree(v reflect.Value, path string) (any, error) {
 }
 
 // anyTree returns the JSON tree of a value of type any. Numbers keep their exact form.
-func anyTree(v reflect.Value, path string) (any, error) {
+func (p *Plan) anyTree(v reflect.Value, path string) (any, error) {
 	if v.IsNil() {
 		return nil, nil
 	}
 	raw, err := json.Marshal(v.Interface())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, p.cannot(path, err)
 	}
-	return rawTree(raw, path)
+	return p.rawTree(raw, path)
 }
 
-func rawTree(raw []byte, path string) (any, error) {
+func (p *Plan) rawTree(raw []byte, path string) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
 	tree, err := jsontree.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not JSON: %w", path, err)
+		return nil, p.cannot(path, fmt.Errorf("not JSON: %w", err))
 	}
 	return tree, nil
 }
 
-func numberTree(s, path string) (any, error) {
+func (p *Plan) numberTree(s, path string) (any, error) {
 	tree, err := jsontree.Parse([]byte(s))
 	if err == nil {
 		if n, ok := tree.(json.Number); ok {
@@ -144,5 +155,5 @@ func numberTree(s, path string) (any, error) {
 		}
 		err = errors.New("some other JSON")
 	}
-	return nil, fmt.Errorf("%s: not a number: %w", path, err)
+	return nil, p.cannot(path, fmt.Errorf("not a number: %w", err))
 }

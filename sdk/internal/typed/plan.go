@@ -37,6 +37,20 @@ type Plan struct {
 	Go     reflect.Type // type in Go
 	Elem   *Plan        // plan of the elements of a list, map or pointer; nil for other forms
 	Fields []Field      // fields of a struct, sorted by name
+
+	hidden bool // the value belongs to a sensitive field, so errors must not show any part of it
+}
+
+// hide makes the errors of the plan show no part of a value. It is called once, while the plan is
+// made.
+func (p *Plan) hide() {
+	p.hidden = true
+	if p.Elem != nil {
+		p.Elem.hide()
+	}
+	for i := range p.Fields {
+		p.Fields[i].Plan.hide()
+	}
 }
 
 // A Field is one tagged field of a struct.

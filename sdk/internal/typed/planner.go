@@ -189,6 +189,9 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 	if err != nil {
 		return f, err
 	}
+	if f.Schema.Sensitive {
+		p.hide()
+	}
 	f.Plan, f.Schema.Type = p, p.Type
 	// A pointer may always be null, and a value of type any may be null in an output.
 	if p.Form == Pointer || pl.usage == Output && p.Type.Kind == schema.KindAny {
