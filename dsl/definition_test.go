@@ -253,3 +253,37 @@ workflow "w" {
 		t.Errorf("key %q, %v", key, err)
 	}
 }
+
+// TestOlderCatchAfterThePivot: a stored definition may have a step after the pivot whose catch block
+// holds "*" only in some runs. Today's rules refuse it.
+func TestOlderCatchAfterThePivot(t *testing.T) {
+	m, diags := Parse(archiveFS(txtar.Parse([]byte(`
+-- main.hcl --
+workflow "w" {
+  deadline = "1h"
+  variable "all" { default = true }
+  step "go" {
+    action = agent.mock.call
+    pivot  = true
+  }
+  step "tell" {
+    action     = agent.mock.call
+    depends_on = [step.go]
+    catch { errors = [var.all ? "*" : "timeout"] }
+  }
+}
+`))), ParseOptions{})
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if def, diags := Link(m, usedAgents(m)); def != nil || !diags.HasErrors() {
+		t.Fatal("today's rules take it")
+	}
+	def := &Definition{module: m.m}
+	if err := def.seal(usedAgents(m)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode(def.Encode()); err != nil {
+		t.Errorf("an older definition: %v", err)
+	}
+}

@@ -557,7 +557,7 @@ func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 		return
 	}
 	inst := *ns
-	inst.hasEach, inst.inUndoOf = s.Each(), s.Name
+	inst.hasEach = s.Each()
 	var up map[int]bool
 	check := func(e *eval.Expr, a allow) {
 		c := d.refs.compile(e, &inst, a)
