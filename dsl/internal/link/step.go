@@ -144,6 +144,9 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 			if k == 3 && isInstance(t) {
 				continue // t[2] is a key, and no attribute, even if the key is "output"
 			}
+			if l.m.Older && !(dotted(t[k-1]) && dotted(t[k])) {
+				continue // a stored definition stays valid, although it may have brackets
+			}
 			found = found || eval.NameOf(t[k-1]) == "output" && fields[eval.NameOf(t[k])]
 		}
 	}
@@ -166,6 +169,12 @@ func isInstance(t hcl.Traversal) bool {
 	}
 	_, index := t[2].(hcl.TraverseIndex)
 	return index
+}
+
+// dotted reports whether a part of a reference is written .NAME, and not ["NAME"].
+func dotted(part hcl.Traverser) bool {
+	_, attr := part.(hcl.TraverseAttr)
+	return attr
 }
 
 // step links the step with index i, and adds the result to l.out.Steps.
