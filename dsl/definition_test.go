@@ -253,3 +253,42 @@ workflow "w" {
 		t.Errorf("key %q, %v", key, err)
 	}
 }
+
+// TestOlderRules: a stored definition stays valid, although today's rules refuse the text.
+func TestOlderRules(t *testing.T) {
+	for name, body := range map[string]string{
+		"a catch after the pivot that holds all codes in some runs only": `
+  variable "all" { default = true }
+  step "go" {
+    action = agent.mock.call
+    pivot  = true
+  }
+  step "tell" {
+    action     = agent.mock.call
+    depends_on = [step.go]
+    catch { errors = [var.all ? "*" : "timeout"] }
+  }`,
+		"an output with a sensitive value behind brackets": `
+  step "s" {
+    for_each = { k = 1 }
+    action   = agent.inventory.reserve
+    input { sku = "a" }
+  }
+  output "o" { value = step.s["k"]["output"]["token"] }`,
+	} {
+		m, diags := Parse(fstest.MapFS{"main.hcl": {Data: []byte("workflow \"w\" {\n  deadline = \"1h\"" + body + "\n}\n")}}, ParseOptions{})
+		if diags.HasErrors() {
+			t.Fatalf("%s: %v", name, diags.Err())
+		}
+		if def, diags := Link(m, usedAgents(m)); def != nil || !diags.HasErrors() {
+			t.Errorf("%s: today's rules take it", name)
+		}
+		def := &Definition{module: m.m}
+		if err := def.seal(usedAgents(m)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Decode(def.Encode()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package dsl_test
 import (
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -194,5 +195,43 @@ workflow "w" {
 	list, err := on.Select.Assign([]byte(`{"id": "o-1"}`))
 	if err != nil || len(list) != 1 || list[0].Name != "order" || list[0].Source != `on_event "closed"` {
 		t.Errorf("assigned %+v, %v", list, err)
+	}
+}
+
+// TestLinkTwice: a Module is immutable, so it can be linked by two goroutines at the same time, and
+// no definition has parts of another one. The race detector finds a link that changes the module.
+func TestLinkTwice(t *testing.T) {
+	m, diags := dsl.Parse(files{"main.hcl": workflow(`
+variable "order" { default = "" }
+on_event "placed" {
+  when      = event.data.total > 10
+  for_each  = event.data.orders
+  variables = { order = each.key }
+}
+schedule "d" { cron = "@daily" }
+unique {
+  key   = "${var.order}/${run.tick}"
+  scope = "goal"
+  reset_on "annulled" { key = event.data.order }
+}
+` + step("s", ""))}.fs(), dsl.ParseOptions{})
+	wantFindings(t, diags)
+	defs := make([]*dsl.Definition, 2)
+	var both sync.WaitGroup
+	for i := range defs {
+		both.Go(func() { defs[i], _ = dsl.Link(m, map[string]dsl.AgentBinary{"echo": agents()["echo"]}) })
+	}
+	both.Wait()
+	if defs[0] == nil || defs[1] == nil {
+		t.Fatal("the module cannot be linked")
+	}
+	a, b := defs[0].Workflow("w").OnEvents, defs[1].Workflow("w").OnEvents
+	if len(a) != 2 || len(b) != 2 {
+		t.Fatalf("%d and %d blocks, want 2", len(a), len(b))
+	}
+	for i := range a {
+		if a[i] == b[i] {
+			t.Errorf("both definitions have the same OnEvent %q", a[i].Name)
+		}
 	}
 }

@@ -217,6 +217,7 @@ func TestPivots(t *testing.T) {
 	}
 	const cannot = "The pivot is one call that succeeds or not, so it cannot have "
 	const must = `After the pivot "go" nothing is undone. Step "z" must be read-only, have catch { errors = ["*"] }, or be an idempotent action with retry { max_attempts = "unbounded" } and no deadline.`
+	const anyOf = "variable \"x\" { default = true }\nvariable \"c\" { default = \"a\" }\nlocals { all = [\"*\"] }\n"
 	z := func(action, body string) string {
 		return pivot("") + "step \"z\" {\n action = agent." + action + "\n depends_on = [step.go]\n" + body + "\n}\n"
 	}
@@ -235,6 +236,13 @@ func TestPivots(t *testing.T) {
 		{"a step after it that is repeated without bound", z("echo.call", "retry { max_attempts = \"unbounded\" }"), nil},
 		{"a step after it that is caught", z("echo.once", "catch { errors = [\"*\"] }"), nil},
 		{"a step after it that is caught for one code", z("echo.call", "catch { errors = [\"timeout\"] }"), tooLate("")},
+		{"a step after it that may be caught", anyOf + z("echo.call", "catch { errors = [var.x ? \"*\" : \"a\"] }"), tooLate("")},
+		{"a step after it that is caught beside a code of the run", anyOf + z("echo.call", "catch { errors = [var.c, \"*\"] }"), nil},
+		{"a step after it that is caught through a local", anyOf + z("echo.call", "catch { errors = local.all }"), nil},
+		{"a step after it that is caught by a constant condition", anyOf + z("echo.call", "catch { errors = [true ? \"*\" : \"a\"] }"), nil},
+		{"a step after it whose list of codes only mentions all", anyOf + z("echo.call", "catch { errors = [replace(\"*\", \"*\", \"a\")] }"), tooLate("")},
+		{"instances after it that are caught", anyOf + z("echo.call", "for_each = { k = \"a\" }\ncatch { errors = [each.value, \"*\"] }"), nil},
+		{"instances after it that may be caught", anyOf + z("echo.call", "for_each = { k = \"*\" }\ncatch { errors = [each.value] }"), tooLate("")},
 		{"a step after it that reads", z("echo.look", ""), nil},
 		{"a step after it with attempts", z("echo.call", "retry { max_attempts = 100 }"), tooLate("")},
 		{"a step after it that is not idempotent", z("echo.once", "retry { max_attempts = \"unbounded\" }"), append(

@@ -125,3 +125,20 @@ workflow "w" {
 		t.Error("a row without a column has values")
 	}
 }
+
+// TestTickInTheKey: the unique key of a workflow with a schedule uses run.tick, directly or through
+// locals, with dots or with brackets.
+func TestTickInTheKey(t *testing.T) {
+	body := func(key string) string {
+		return "locals {\n tick = run[\"tick\"]\n id = run.id\n}\nschedule \"d\" { cron = \"@daily\" }\nunique { key = " + key + " }\n" + step("s", "")
+	}
+	missing := func(key string) []finding { return finds(fails("Unique key without run.tick", key, "")) }
+	checkRules(t, []rule{
+		{"run.tick", body(`run.tick`), nil},
+		{"in brackets", body(`run["tick"]`), nil},
+		{"a local", body(`local.tick`), nil},
+		{"a local in brackets", body(`local["tick"]`), nil},
+		{"another attribute in brackets", body(`run["id"]`), missing(`run["id"]`)},
+		{"another local in brackets", body(`local["id"]`), missing(`local["id"]`)},
+	})
+}

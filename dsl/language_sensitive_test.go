@@ -373,3 +373,46 @@ func TestSensitiveTexts(t *testing.T) {
 		t.Errorf("texts %q", got)
 	}
 }
+
+// TestSensitiveBehindBrackets: a name in brackets is the same reference as a name after a dot, also
+// when the engine decides what is sensitive.
+func TestSensitiveBehindBrackets(t *testing.T) {
+	for _, ref := range []string{`args.t`, `args["t"]`, `"Bearer ${args["t"]}"`, `(args["t"])`} {
+		src := `agent "trip" {
+  plugin = "rest"
+  action "peek" {
+    uses      = "get"
+    arguments = object({ t = string, u = string })
+    input {
+      url     = args["u"]
+      headers = { Authorization = ` + ref + ` }
+    }
+  }
+}
+`
+		m, diags := dsl.Parse(files{"main.hcl": src}.fs(), dsl.ParseOptions{})
+		wantFindings(t, diags)
+		hidden := map[string]bool{}
+		for _, f := range m.DeclaredActions(map[string]dsl.AgentBinary{"trip": restAgents()["rest"]})["trip"]["peek"].Inputs {
+			hidden[f.Name] = f.Sensitive
+		}
+		if len(hidden) != 2 || !hidden["t"] || hidden["u"] {
+			t.Errorf("%s: sensitive arguments = %v, want only t", ref, hidden)
+		}
+	}
+	reserve := "step \"a\" {\n action = agent.shop.reserve\n for_each = { k = 1 }\n input { sku = \"x\" }\n}\n"
+	for _, ref := range []string{
+		`step.a["k"].output.token`, `step.a["k"]["output"]["token"]`, `step.a["k"].output["token"]`, `step["a"]["k"]["output"].token`,
+		`[for s in step.a : s["output"]["token"]]`,
+	} {
+		_, diags := check(files{"main.hcl": workflow(reserve + "output \"o\" { value = " + ref + " }")})
+		wantFindings(t, diags, fails("Output holds a sensitive value", ref, ""))
+	}
+	// The key of an instance is no attribute, so this is the status of the step, and no output.
+	bins := agents()
+	action := bins["shop"].Schema.Actions["reserve"]
+	action.Outputs = append(action.Outputs, text("status", sensitive, optional))
+	bins["shop"].Schema.Actions["reserve"] = action
+	_, diags := checkWith(files{"main.hcl": workflow(reserve + "output \"o\" { value = step.a[\"output\"].status }")}, dsl.ParseOptions{}, bins)
+	wantFindings(t, diags)
+}

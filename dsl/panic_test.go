@@ -30,3 +30,36 @@ func TestFunctionThatPanics(t *testing.T) {
 		t.Errorf("in a run: %v", err)
 	}
 }
+
+// A validation block without error_message is reported. The check goes on, and evaluates the
+// condition of the block for a schedule, or for a library from which only a workflow is used.
+func TestValidationWithoutMessage(t *testing.T) {
+	const block = "variable \"n\" {\n  default = 1\n  validation { condition = var.n > 5 }\n}\n"
+	for name, fsys := range map[string]fstest.MapFS{
+		"a schedule": {"m/a.hcl": {Data: []byte(block + `workflow "w" {
+  deadline = "1h"
+  schedule "d" { cron = "@daily" }
+  unique { key = run.tick }
+  step "s" { value = 1 }
+}
+`)}},
+		"a library": {
+			"m/a.hcl": {Data: []byte(`library "l" { source = "../l" }
+workflow "w" {
+  deadline = "1h"
+  step "s" { workflow = library.l.workflow.inner }
+}
+`)},
+			"l/b.hcl": {Data: []byte(block + "workflow \"inner\" {\n  step \"s\" { value = var.n }\n}\n")},
+		},
+	} {
+		def, text := parseHome(t, fsys, "m")
+		if def != nil || !strings.Contains(text, `"error_message"`) {
+			t.Errorf("%s: linked %t, findings:\n%s", name, def != nil, text)
+		}
+		// The rules of a library with an error are not checked.
+		if wrong := strings.Contains(text, "The condition is not met."); wrong != (name == "a schedule") {
+			t.Errorf("%s: the condition was checked: %t, findings:\n%s", name, wrong, text)
+		}
+	}
+}

@@ -442,7 +442,7 @@ type Schedule struct {
 // An OnEvent is an on_event block, or a reset_on block of a unique block.
 type OnEvent struct {
 	Where       hcl.Range
-	Noun        *noun.OnEvent // its functions are set by package link
+	Noun        *noun.OnEvent // without its functions, which package link sets in a copy
 	When        *eval.Expr    // nil = the block has no condition
 	Variables   *eval.Expr    // nil = the block gives no values to variables, or has a select block
 	ForEach     *eval.Expr    // gives keys, and each key starts a run; nil = the block has no for_each

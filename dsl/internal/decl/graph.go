@@ -2,12 +2,15 @@ package decl
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/graph"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
@@ -341,113 +344,27 @@ func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool
 	return true
 }
 
+// graph returns the dependencies of the steps. A node of the graph is the index of a step.
+func (w *Workflow) graph() graph.Graph {
+	return graph.Graph{Nodes: len(w.Steps), After: func(i int) iter.Seq[int] { return maps.Keys(w.Steps[i].After) }}
+}
+
 // sortSteps sorts the steps topologically: it sets w.Order and returns true. If the steps have a
 // cycle, it reports the cycle, sets w.Order to nil and returns false.
 func (d graphDecoder) sortSteps(w *Workflow) bool {
-	w.Order = nil
-	n := len(w.Steps)
-	open := make([]int, n)
-	before := make([][]int, n)
-	for i, s := range w.Steps {
-		open[i] = len(s.After)
-		for on := range s.After {
-			before[on] = append(before[on], i)
-		}
-	}
-	var ready intHeap
-	for i := range w.Steps {
-		if open[i] == 0 {
-			ready.push(i)
-		}
-	}
-	order := make([]int, 0, n)
-	for len(ready) > 0 {
-		i := ready.pop()
-		order = append(order, i)
-		for _, j := range before[i] {
-			if open[j]--; open[j] == 0 {
-				ready.push(j)
-			}
-		}
-	}
-	if len(order) < n {
-		d.reportCycle(w, open)
-		return false
-	}
+	order, cycle := w.graph().Sort()
 	w.Order = order
-	return true
+	if cycle != nil {
+		d.reportCycle(w, cycle)
+	}
+	return cycle == nil
 }
 
-// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps always takes
-// next, of all steps whose dependencies it has ordered, the step that the file declares first.
-type intHeap []int
-
-func (h *intHeap) push(x int) {
-	a := append(*h, x)
-	for i := len(a) - 1; i > 0 && a[(i-1)/2] > a[i]; i = (i - 1) / 2 {
-		a[i], a[(i-1)/2] = a[(i-1)/2], a[i]
-	}
-	*h = a
-}
-
-func (h *intHeap) pop() int {
-	a := *h
-	top, last := a[0], len(a)-1
-	a[0] = a[last]
-	a = a[:last]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= len(a) {
-			break
-		}
-		if c+1 < len(a) && a[c+1] < a[c] {
-			c++
-		}
-		if a[i] <= a[c] {
-			break
-		}
-		a[i], a[c] = a[c], a[i]
-		i = c
-	}
-	*h = a
-	return top
-}
-
-// reportCycle reports one cycle of steps. It begins at a step that sortSteps could not order, and
-// follows the dependencies until it comes to a step for the second time. The list `open` has a
-// number for each step i: open[i] is how many dependencies of step i are among the steps that
-// sortSteps could not order.
-func (d graphDecoder) reportCycle(w *Workflow, open []int) {
-	cur := 0
-	for i, n := range open {
-		if n > 0 {
-			cur = i
-			break
-		}
-	}
-	back := func(i int) int { // returns the first dependency of step i that sortSteps could not order
-		best := -1
-		for on := range w.Steps[i].After {
-			if open[on] > 0 && (best < 0 || on < best) {
-				best = on
-			}
-		}
-		return best
-	}
-	// After as many iterations as there are steps, `cur` is certainly a step of the cycle.
-	for range w.Steps {
-		cur = back(cur)
-	}
-	path := []int{cur}
-	for next := back(cur); ; next = back(next) {
-		path = append(path, next)
-		if next == cur {
-			break
-		}
-	}
+// reportCycle reports a cycle of steps. In the list `path`, each step waits for the next step of
+// the list. The first step is also the last one.
+func (d graphDecoder) reportCycle(w *Workflow, path []int) {
 	var text []string
-	// In the list `path`, each step waits for the next step of the list. The message shows the list
-	// in reverse order.
+	// The message shows the list in reverse order.
 	for i := len(path) - 1; i >= 0; i-- {
 		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
@@ -500,36 +417,11 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 
 // Downstream returns the indexes of the steps that wait for step i, directly or through other
 // steps. It returns an empty map if w.Order is nil.
-func (w *Workflow) Downstream(i int) map[int]bool {
-	out := map[int]bool{}
-	for _, k := range w.Order {
-		for on := range w.Steps[k].After {
-			if on == i || out[on] {
-				out[k] = true
-				break
-			}
-		}
-	}
-	return out
-}
+func (w *Workflow) Downstream(i int) map[int]bool { return w.graph().Downstream(w.Order, i) }
 
 // upstream returns the indexes of the steps for which step i waits, directly or through other
 // steps.
-func (w *Workflow) upstream(i int) map[int]bool {
-	seen := map[int]bool{}
-	stack := []int{i}
-	for len(stack) > 0 {
-		cur := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for on := range w.Steps[cur].After {
-			if !seen[on] {
-				seen[on] = true
-				stack = append(stack, on)
-			}
-		}
-	}
-	return seen
-}
+func (w *Workflow) upstream(i int) map[int]bool { return w.graph().Upstream(i) }
 
 // maybeUpstream reports whether the parameter `up` may lack steps for which step s waits. The
 // parameter `up` is the result of the method `upstream` for s. It may lack steps only if the steps
@@ -557,7 +449,7 @@ func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 		return
 	}
 	inst := *ns
-	inst.hasEach, inst.inUndoOf = s.Each(), s.Name
+	inst.hasEach = s.Each()
 	var up map[int]bool
 	check := func(e *eval.Expr, a allow) {
 		c := d.refs.compile(e, &inst, a)

@@ -75,7 +75,7 @@ func parse(t *testing.T, files map[string]string) (*Module, diag.Diagnostics) {
 	return ParseFiles(fsys, Options{})
 }
 
-func graph(t *testing.T, src string) *Workflow {
+func graphOf(t *testing.T, src string) *Workflow {
 	t.Helper()
 	m, diags := parse(t, map[string]string{"a.hcl": src})
 	if diags.HasErrors() {
@@ -103,7 +103,7 @@ func TestOrderOfSteps(t *testing.T) {
 	for range 30 {
 		d := draw(r, 1+r.IntN(12))
 		r.Shuffle(len(d.names), func(i, j int) { d.names[i], d.names[j] = d.names[j], d.names[i] })
-		w := graph(t, d.source(d.names))
+		w := graphOf(t, d.source(d.names))
 		done := map[int]bool{}
 		for _, got := range w.Order {
 			want := slices.IndexFunc(w.Steps, func(s *Step) bool {
@@ -141,7 +141,7 @@ func TestDeclarationsInAnyOrder(t *testing.T) {
 		slices.Sort(want)
 		for range 3 {
 			r.Shuffle(len(d.names), func(i, j int) { d.names[i], d.names[j] = d.names[j], d.names[i] })
-			if got := edges(graph(t, d.source(d.names))); got != strings.Join(want, " ") {
+			if got := edges(graphOf(t, d.source(d.names))); got != strings.Join(want, " ") {
 				t.Fatalf("%s, want %s\n%s", got, strings.Join(want, " "), d.source(d.names))
 			}
 		}
@@ -159,7 +159,7 @@ func TestPivotSeparatesTheSteps(t *testing.T) {
 			continue
 		}
 		pivots++
-		w := graph(t, d.source(d.names))
+		w := graphOf(t, d.source(d.names))
 		p := w.Index[d.pivot]
 		before, after := w.upstream(p), w.Downstream(p)
 		for i, s := range w.Steps {
@@ -180,26 +180,6 @@ func TestPivotSeparatesTheSteps(t *testing.T) {
 	}
 	if pivots < 30 {
 		t.Errorf("only %d graphs have a pivot", pivots)
-	}
-}
-
-// The smallest number leaves the heap first. The order in which the numbers came does not matter.
-func TestHeapIsSorted(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for n := range 40 {
-		var h intHeap
-		want := r.Perm(n)
-		for _, x := range want {
-			h.push(x)
-		}
-		slices.Sort(want)
-		var got []int
-		for len(h) > 0 {
-			got = append(got, h.pop())
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("%v, want %v", got, want)
-		}
 	}
 }
 

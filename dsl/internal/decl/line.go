@@ -1,9 +1,6 @@
 package decl
 
 import (
-	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
@@ -53,7 +50,7 @@ func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	for _, t := range e.Syntax.Variables() {
 		root := t.RootName()
 		if root == "local" && len(t) > 1 {
-			if l := w.Locals[secondName(t)]; l != nil && l.Expr.Compiled != nil && (l.Expr.Compiled.Run || len(l.Expr.Compiled.Steps) > 0) {
+			if l := w.Locals[eval.NameOf(t[1])]; l != nil && l.Expr.Compiled != nil && (l.Expr.Compiled.Run || len(l.Expr.Compiled.Steps) > 0) {
 				d.Errorf(t.SourceRange(), "No run here", "local.%s uses values of a run. Name a run with --run to evaluate it.", l.Name)
 				needs = true
 			}
@@ -65,18 +62,4 @@ func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	}
 	e.Bad = e.Bad || needs
 	return needs
-}
-
-// secondName returns the second name of a reference, such as `total` in local.total or
-// local["total"]. It returns "" if the second part of the reference is not a name.
-func secondName(t hcl.Traversal) string {
-	switch s := t[1].(type) {
-	case hcl.TraverseAttr:
-		return s.Name
-	case hcl.TraverseIndex:
-		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
-			return s.Key.AsString()
-		}
-	}
-	return ""
 }

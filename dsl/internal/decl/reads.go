@@ -91,9 +91,9 @@ type liveSource struct {
 
 // Limits of what file() and similar functions read for one module. They are needed because the
 // engine stores everything that was read in the definition. maxReads is the largest number of
-// reads; a second read of the same file does not count. If the files read so far have more than
-// maxReadBytes bytes together, the module may read no further file. So all files together may be
-// larger than maxReadBytes by one file.
+// reads; a second read of the same file does not count. All files together may have maxReadBytes
+// bytes. After a file that is too large for the rest of these bytes, the module may read no further
+// file, even a smaller one.
 const (
 	maxReads     = 10_000
 	maxReadBytes = 16 << 20
@@ -105,10 +105,16 @@ type readUse struct{ reads, bytes int }
 // admit counts one more read. It returns an error if the module now has more than maxReads reads,
 // or has already read more than maxReadBytes bytes.
 func (u *readUse) admit() error {
-	switch u.reads++; {
-	case u.reads > maxReads:
+	if u.reads++; u.reads > maxReads {
 		return fmt.Errorf("a module may read at most %d files and file names", maxReads)
-	case u.bytes > maxReadBytes:
+	}
+	return u.hold(0)
+}
+
+// hold counts n more bytes. It returns an error if the module now has read more than maxReadBytes
+// bytes.
+func (u *readUse) hold(n int) error {
+	if u.bytes += n; u.bytes > maxReadBytes {
 		return fmt.Errorf("the files that a module reads may hold at most %d MiB", maxReadBytes>>20)
 	}
 	return nil
@@ -146,8 +152,10 @@ func (s liveSource) readFile(name string, text bool) error {
 		if err != nil {
 			return err
 		}
+		if err := s.use.hold(len(data)); err != nil {
+			return err
+		}
 		content = string(data)
-		s.use.bytes += len(data)
 	}
 	if text && !utf8.ValidString(content) {
 		return errors.New("the file is not valid UTF-8 text")

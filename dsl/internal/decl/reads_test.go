@@ -28,8 +28,11 @@ func TestReadsAreBounded(t *testing.T) {
 			break
 		}
 	}
-	if n < 16 || n > 17 || source.readFile("large3", true) != nil {
-		t.Errorf("%d files of 1 MiB were read, want 16 or 17, and each of them again", n)
+	if n != 16 || len(reads.Files) != n || source.readFile("large3", true) != nil {
+		t.Errorf("%d files of 1 MiB were read, want 16, and each of them again", n)
+	}
+	if source.readFile("small", true) == nil {
+		t.Error("a file was read after the limit was passed")
 	}
 	source.use = &readUse{}
 	for n = range 20_000 {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
@@ -67,7 +66,6 @@ type names struct {
 	index     map[string]int // indexes in the field `steps`, by name of the step; nil outside of workflows
 	of        *Workflow      // workflow or group that contains the expressions; nil outside of workflows
 	hasEach   bool           // true = the expressions are inside of a step or an on_event block with for_each
-	inUndoOf  string         // name of the step whose compensate block contains the expressions; "" = none
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
 	inNotify  bool           // true = the expressions are inside of a notify block
@@ -151,17 +149,11 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
-	name, named := "", false
+	name := ""
 	if len(t) > 1 {
-		switch s := t[1].(type) {
-		case hcl.TraverseAttr:
-			name, named = s.Name, true
-		case hcl.TraverseIndex:
-			if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
-				name, named = s.Key.AsString(), true
-			}
-		}
+		name = eval.NameOf(t[1])
 	}
+	named := name != ""
 	if !named && (slices.Contains([]string{"var", "local", "step", "group", "args"}, root) || syntax.RootFields[root] != nil) {
 		d.Errorf(rng, "Invalid reference", "%q is not a value; write %s.NAME.", root, root)
 		return false
@@ -562,10 +554,8 @@ func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
 		if t.RootName() != "local" || len(t) < 2 {
 			continue
 		}
-		if attr, ok := t[1].(hcl.TraverseAttr); ok {
-			if n := ns.locals[attr.Name]; n != nil && d.visits[n] == active {
-				return n
-			}
+		if n := ns.locals[eval.NameOf(t[1])]; n != nil && d.visits[n] == active {
+			return n
 		}
 	}
 	return nil

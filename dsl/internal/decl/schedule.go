@@ -169,14 +169,13 @@ func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
 		if len(t) < 2 {
 			continue
 		}
-		attr, ok := t[1].(hcl.TraverseAttr)
+		name := eval.NameOf(t[1])
 		switch {
-		case !ok:
-		case t.RootName() == "run" && attr.Name == "tick":
+		case t.RootName() == "run" && name == "tick":
 			return true
-		case t.RootName() == "local" && !seen[attr.Name] && w.Locals[attr.Name] != nil:
-			seen[attr.Name] = true
-			if w.usesTick(w.Locals[attr.Name].Expr, seen) {
+		case t.RootName() == "local" && !seen[name] && w.Locals[name] != nil:
+			seen[name] = true
+			if w.usesTick(w.Locals[name].Expr, seen) {
 				return true
 			}
 		}

@@ -3,6 +3,8 @@ package decl
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
 )
 
 // A star is an operator [*] or .* directly after a reference step.NAME. It may also be after a
@@ -28,11 +30,7 @@ func stars(e hclsyntax.Expression) (out []star) {
 		if !is || source.Traversal.RootName() != "step" || len(source.Traversal) != 2 {
 			return nil
 		}
-		attr, is := source.Traversal[1].(hcl.TraverseAttr)
-		if !is {
-			return nil
-		}
-		s := star{step: attr.Name, rest: ".output.NAME", where: splat.SrcRange}
+		s := star{step: eval.NameOf(source.Traversal[1]), rest: ".output.NAME", where: splat.SrcRange}
 		if r, is := splat.Each.(*hclsyntax.RelativeTraversalExpr); is {
 			if text := attributes(r.Traversal); text != "" {
 				s.rest = text

@@ -116,6 +116,21 @@ type Local struct {
 	File  bool // true = the local is declared outside of workflows
 }
 
+// NameOf returns the name in one part of a reference. The parts .NAME and ["NAME"] mean the same, so
+// code that looks for a name must use this function. NameOf returns "" for any other part, such as
+// [0].
+func NameOf(part hcl.Traverser) string {
+	switch p := part.(type) {
+	case hcl.TraverseAttr:
+		return p.Name
+	case hcl.TraverseIndex:
+		if p.Key.Type() == cty.String && p.Key.IsKnown() && !p.Key.IsNull() {
+			return p.Key.AsString()
+		}
+	}
+	return ""
+}
+
 // LiteralString returns the text of the argument and true if a call has exactly one argument, and
 // LiteralText returns a text for it. For any other call it returns false.
 func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {

@@ -191,7 +191,12 @@ func (b *bind) validate(r *report.Reporter, wanted map[string]*decl.Variable, va
 	}
 }
 
+// message returns the value of error_message as a text, or another text if there is no such value.
+// The block c has no error_message only if package decl has reported this.
 func (b *bind) message(w eval.World, c *decl.Condition) string {
+	if c.Message == nil || c.Message.Compiled == nil {
+		return "The condition is not met."
+	}
 	v, diags := b.ev.Value(c.Message.Compiled, w)
 	if diags.HasErrors() {
 		return "The condition is not met, and its error message cannot be evaluated."

@@ -178,7 +178,7 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 		}
 		return out
 	}
-	if raw, _ := l.check(e).Unmark(); raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
+	if raw, _ := l.quietly(e).Unmark(); raw.IsKnown() && !raw.IsNull() && raw.CanIterateElements() {
 		for it := raw.ElementIterator(); it.Next(); {
 			_, v := it.Element()
 			add(v, e.Range)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
@@ -200,10 +199,9 @@ func (f *actionForm) hideArguments(a *linkedAction) {
 			if t.RootName() != "args" || len(t) < 2 {
 				continue
 			}
-			if attr, ok := t[1].(hcl.TraverseAttr); ok {
-				for i := range a.schema.Inputs {
-					a.schema.Inputs[i].Sensitive = a.schema.Inputs[i].Sensitive || a.schema.Inputs[i].Name == attr.Name
-				}
+			name := eval.NameOf(t[1])
+			for i := range a.schema.Inputs {
+				a.schema.Inputs[i].Sensitive = a.schema.Inputs[i].Sensitive || a.schema.Inputs[i].Name == name
 			}
 		}
 	}
@@ -295,7 +293,7 @@ func DeclaredSchemas(m *decl.Module, agents map[string]noun.AgentBinary) map[str
 		return out
 	}
 	r := &report.Reporter{Sources: m.Sources, Blocks: m.Blocks}
-	l := &linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}
+	l := &linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, failed: m.Failed}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
 	r.Bounded(func() {
 		for _, n := range sorted.Keys(m.Agents) {

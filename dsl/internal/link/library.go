@@ -38,7 +38,7 @@ func (l *linker) ownScope(d *decl.Agent, f noun.ValueFunc) noun.ValueFunc {
 
 // library returns the linked library of the module m. Only the first call for m links the library.
 // This call reports an error if the default of a variable breaks a validation rule of the variable.
-// If package decl has found an error in the module l.m, it does not check these rules.
+// If package decl has found an error in the module or in a library, it does not check these rules.
 func (l *linker) library(m *decl.Module) *library {
 	if lib, ok := l.libraries[m]; ok {
 		return lib
@@ -62,7 +62,7 @@ func (l *linker) library(m *decl.Module) *library {
 		l.libraries = map[*decl.Module]*library{}
 	}
 	l.libraries[m] = lib
-	if l.m.Failed {
+	if l.failed {
 		return lib // a variable may have an error: then its validation rules cannot be checked
 	}
 	(&bind{ev: ev, decls: m.Variables}).validate(l.Reporter, m.Variables, vals, nil)

@@ -463,10 +463,8 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 		case root == "self" && matches(l.cur):
 			return l.steps[l.cur].action
 		case root == "step" && len(t.Traversal) > 1:
-			if attr, ok := t.Traversal[1].(hcl.TraverseAttr); ok {
-				if i, ok := l.decl.Index[attr.Name]; ok && matches(i) {
-					return l.steps[i].action
-				}
+			if i, ok := l.decl.Index[eval.NameOf(t.Traversal[1])]; ok && matches(i) {
+				return l.steps[i].action
 			}
 			return nil
 		}

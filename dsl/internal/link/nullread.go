@@ -249,6 +249,9 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 			rest = t[1:]
 		} else if name, ok := stepName(t); ok {
 			r.step, rest = name, t[2:]
+			if d := v.l.find(name); d != nil && d.Each() && len(rest) > 0 {
+				rest = rest[1:] // the first part is the key of an instance
+			}
 		}
 	case *hclsyntax.RelativeTraversalExpr:
 		index, ok := n.Source.(*hclsyntax.IndexExpr)
@@ -259,12 +262,12 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 		r.byEach = v.l.sourceText(index.Key.Range()) == "each.key"
 	}
 	for k, part := range rest {
-		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
-			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
+		if name := eval.NameOf(part); r.step != "" && slices.Contains(syntax.StepFields, name) {
+			r.field, r.whole, r.at = name, k == len(rest)-1, n.Range()
 			r.named(rest[k+1:])
 			// In a JSON file, the source text of the reference may contain escapes. In this case,
 			// use a text that is made from the names in the reference.
-			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
+			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) && !strings.Contains(r.text, `["`+r.field+`"]`) {
 				r.text = v.l.wordOf(r.step) + "." + r.step + "." + r.field
 			}
 			return r, true
@@ -291,11 +294,11 @@ func stepName(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false
 	}
-	name, ok := t[1].(hcl.TraverseAttr)
+	name := eval.NameOf(t[1])
 	if t.RootName() == "var" {
-		return decl.StepAround(name.Name)
+		return decl.StepAround(name)
 	}
-	return name.Name, ok && t.RootName() == "step"
+	return name, name != "" && t.RootName() == "step"
 }
 
 // wholeStep returns NAME if the whole expression is step.NAME; otherwise "".
@@ -337,7 +340,10 @@ func (v *nullVisitor) read(r stepRead) {
 
 // status returns the text of a reference to the status of the step or instance that r reads.
 func (r stepRead) status() string {
-	before, _, _ := strings.Cut(r.text, ".output")
+	before, _, found := strings.Cut(r.text, ".output")
+	if !found {
+		before, _, _ = strings.Cut(r.text, `["output"]`)
+	}
 	return before + ".status"
 }
 
@@ -409,8 +415,8 @@ func (r *stepRead) named(rest hcl.Traversal) {
 	if r.field != "output" || len(rest) == 0 {
 		return
 	}
-	if a, ok := rest[0].(hcl.TraverseAttr); ok {
-		r.output, r.deep = a.Name, len(rest) > 1
+	if name := eval.NameOf(rest[0]); name != "" {
+		r.output, r.deep = name, len(rest) > 1
 	}
 }
 

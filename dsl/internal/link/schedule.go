@@ -104,16 +104,17 @@ type eventLinker struct{ *workflowLinker }
 // workflow.
 func (l eventLinker) events(b *bind) {
 	for _, e := range l.decl.OnEvents {
-		e.Noun.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)
-		e.Noun.ForEach = exprFunc(l.workflowLinker, e.ForEach, "for_each", cty.DynamicPseudoType, keysOf)
-		e.Noun.Args = exprFunc(l.workflowLinker, e.Args, "args", cty.DynamicPseudoType, textsOf)
+		n := *e.Noun // a copy, because Link must not change the module
+		n.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)
+		n.ForEach = exprFunc(l.workflowLinker, e.ForEach, "for_each", cty.DynamicPseudoType, keysOf)
+		n.Args = exprFunc(l.workflowLinker, e.Args, "args", cty.DynamicPseudoType, textsOf)
 		l.world.Each = l.eachKey(e)
 		source := "on_event \"" + e.Noun.Name + "\""
-		e.Noun.Variables = exprFunc(l.workflowLinker, e.Variables, "variables", cty.DynamicPseudoType, func(v cty.Value) ([]noun.Assignment, error) {
+		n.Variables = exprFunc(l.workflowLinker, e.Variables, "variables", cty.DynamicPseudoType, func(v cty.Value) ([]noun.Assignment, error) {
 			return assignmentsOf(v, source)
 		})
-		e.Noun.Key = exprFunc(l.workflowLinker, e.Key, "key", cty.String, keyOf)
-		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
+		n.Key = exprFunc(l.workflowLinker, e.Key, "key", cty.String, keyOf)
+		l.out.OnEvents = append(l.out.OnEvents, &n)
 		lockedRows(l.workflowLinker, e.Noun.Select, e.Where)
 		switch {
 		case e.Key != nil || e.Broken:

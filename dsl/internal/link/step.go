@@ -141,9 +141,13 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 	found := false
 	look := func(t hcl.Traversal) {
 		for k := 1; k < len(t); k++ {
-			out, ok1 := t[k-1].(hcl.TraverseAttr)
-			attr, ok2 := t[k].(hcl.TraverseAttr)
-			found = found || ok1 && ok2 && out.Name == "output" && fields[attr.Name]
+			if k == 3 && isInstance(t) {
+				continue // t[2] is a key, and no attribute, even if the key is "output"
+			}
+			if l.m.Older && !(dotted(t[k-1]) && dotted(t[k])) {
+				continue // a stored definition stays valid, although it may have brackets
+			}
+			found = found || eval.NameOf(t[k-1]) == "output" && fields[eval.NameOf(t[k])]
 		}
 	}
 	hclsyntax.VisitAll(e.Syntax, func(n hclsyntax.Node) hcl.Diagnostics {
@@ -156,6 +160,21 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 		return nil
 	})
 	return found
+}
+
+// isInstance reports whether t begins with step.NAME[KEY].
+func isInstance(t hcl.Traversal) bool {
+	if len(t) < 3 || t.IsRelative() || t.RootName() != "step" {
+		return false
+	}
+	_, index := t[2].(hcl.TraverseIndex)
+	return index
+}
+
+// dotted reports whether a part of a reference is written .NAME, and not ["NAME"].
+func dotted(part hcl.Traverser) bool {
+	_, attr := part.(hcl.TraverseAttr)
+	return attr
 }
 
 // step links the step with index i, and adds the result to l.out.Steps.

@@ -235,12 +235,12 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 	}
 	for _, i := range sorted.Ints(later) {
 		s := l.steps[i]
-		if w := s.decl.Wait; w != nil && !w.Continue && !catchesAll(s.decl) {
+		if w := s.decl.Wait; w != nil && !w.Continue && !l.catchesAll(s.decl) {
 			l.Errorf(s.decl.Where, "Step after the pivot can fail",
 				"After the pivot %q nothing is undone. The wait %q must have a deadline and on_timeout = \"continue\", or catch { errors = [\"*\"] }.",
 				d.Name, s.decl.Name)
 		}
-		if s.action == nil || s.readOnly || catchesAll(s.decl) {
+		if s.action == nil || s.readOnly || l.catchesAll(s.decl) {
 			continue
 		}
 		out := l.out.Steps[i]
@@ -262,13 +262,19 @@ func (l undoLinker) pivot(p int, later map[int]bool) {
 	}
 }
 
-// catchesAll reports whether a step has catch { errors = ["*"] }.
-func catchesAll(d *decl.Step) bool {
+// catchesAll reports whether the catch block of a step certainly catches every error code, as
+// catch { errors = ["*"] } does. If it depends on the run whether "*" is in the list, catchesAll
+// returns false. In a stored definition, a literal "*" anywhere in the expression is enough, because
+// a stored definition stays valid.
+func (l undoLinker) catchesAll(d *decl.Step) bool {
 	e := d.Catch.Attr("errors")
 	if e == nil || e.Bad {
 		return false
 	}
-	return slices.Contains(literals(e), "*")
+	if l.m.Older {
+		return slices.Contains(literals(e), noun.AllCodes)
+	}
+	return slices.ContainsFunc(codeLinker(l).writtenCodes(e), func(c writtenCode) bool { return c.code == noun.AllCodes })
 }
 
 // fits warns if the deadline of a step is too early for some of its attempts. To find this out, it

@@ -20,6 +20,7 @@ type Reporter struct {
 	Blocks  BlockRanges       // blocks of the source files
 	List    diag.Diagnostics  // findings so far, in the order in which they were added
 	errors  int               // number of errors found so far
+	others  int               // number of other findings so far
 	// true while the method Bounded runs a check. During this time, the method `full` ends the
 	// check after MaxErrors errors.
 	whole bool
@@ -28,9 +29,11 @@ type Reporter struct {
 	Effort *metered.Allowance
 }
 
-// MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. So
-// they limit the time of the check, because an error can cause a search for a similar name. They
-// also limit the memory, because each finding contains its source line.
+// A check reports at most MaxErrors errors for a module, and at most MaxFindings other findings,
+// such as warnings. So these numbers limit the time of the check, because an error can cause a
+// search for a similar name. They also limit the memory, because each finding contains its source
+// line. The numbers are separate, because a module with an error must never count as valid, however
+// many warnings came before the error.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -38,23 +41,23 @@ const (
 
 var errTooMany = errors.New("too many errors")
 
-// full reports whether MaxErrors or MaxFindings is reached. Then the Reporter accepts no more
-// findings. If MaxErrors is reached while Bounded runs a check, full panics. This ends the check.
-func (r *Reporter) full() bool {
+// full reports whether the Reporter accepts no more findings of this severity. If MaxErrors is
+// reached while Bounded runs a check, full panics. This ends the check.
+func (r *Reporter) full(sev diag.Severity) bool {
 	if r.errors >= MaxErrors && r.whole {
 		panic(errTooMany) // the method Bounded recovers from this panic
 	}
-	return r.errors >= MaxErrors || len(r.List) >= MaxFindings
+	return r.errors >= MaxErrors || sev != diag.SeverityError && r.others >= MaxFindings
 }
 
 // Push adds a finding. It drops an error if there were already MaxErrors errors. It drops any other
-// finding if there are already MaxFindings findings. The method Finish adds the source line later.
+// finding if there are already MaxFindings others. The method Finish adds the source line later.
 func (r *Reporter) Push(d diag.Diagnostic) {
 	if d.Severity == diag.SeverityError {
 		if r.errors++; r.errors > MaxErrors {
 			return
 		}
-	} else if len(r.List) >= MaxFindings {
+	} else if r.others++; r.others > MaxFindings {
 		return
 	}
 	r.List = append(r.List, d)
@@ -118,7 +121,7 @@ func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
 // Add adds a finding. If `args` is empty, Add uses `format` unchanged as the detail of the finding,
 // even if `format` contains a percent sign.
 func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
-	if r.full() {
+	if r.full(sev) {
 		return
 	}
 	detail := format
@@ -132,12 +135,12 @@ func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string,
 // an attribute. In this case, the method HCL adds a suggestion to the diagnostic.
 func (r *Reporter) HCL(diags hcl.Diagnostics) {
 	for _, d := range diags {
-		if r.full() {
-			return
-		}
 		sev := diag.SeverityError
 		if d.Severity == hcl.DiagWarning {
 			sev = diag.SeverityWarning
+		}
+		if r.full(sev) {
+			continue
 		}
 		out := diag.Diagnostic{Severity: sev, Summary: d.Summary, Detail: d.Detail}
 		if d.Subject != nil {

@@ -33,32 +33,51 @@ func reported(t *testing.T, src string, start, end int, places ...BlockRange) di
 	return out[0]
 }
 
-// A check reports at most MaxErrors errors, and at most MaxFindings findings. A warning does not
-// use up the number of errors.
+// A check reports at most MaxErrors errors, and at most MaxFindings other findings. Neither uses up
+// the number of the other. So the first error is never lost, even after MaxFindings warnings.
 func TestFindingsAreBounded(t *testing.T) {
-	r := &Reporter{}
-	for range MaxErrors + 50 {
+	count := func(r *Reporter) string {
+		n := map[diag.Severity]int{}
+		for _, d := range r.List {
+			n[d.Severity]++
+		}
+		return fmt.Sprintf("%d errors, %d warnings", n[diag.SeverityError], n[diag.SeverityWarning])
+	}
+	most := fmt.Sprintf("%d errors, %d warnings", MaxErrors, MaxFindings)
+	warn := func(r *Reporter) {
 		r.Warnf(hcl.Range{}, "w", "d")
-		r.Push(diag.Diagnostic{Severity: diag.SeverityError})
-	}
-	count := map[diag.Severity]int{}
-	for _, d := range r.List {
-		count[d.Severity]++
-	}
-	if count[diag.SeverityError] != MaxErrors || count[diag.SeverityWarning] != MaxErrors {
-		t.Errorf("%v after %d errors, want %d of each", count, MaxErrors, MaxErrors)
-	}
-	r = &Reporter{}
-	for range MaxFindings + 50 {
 		r.Push(diag.Diagnostic{Severity: diag.SeverityWarning})
+		r.HCL(hcl.Diagnostics{{Severity: hcl.DiagWarning}})
 	}
-	if len(r.List) != MaxFindings {
-		t.Errorf("%d warnings, want %d", len(r.List), MaxFindings)
+	fail := func(r *Reporter) {
+		r.Errorf(hcl.Range{}, "e", "d")
+		r.Push(diag.Diagnostic{Severity: diag.SeverityError})
+		r.HCL(hcl.Diagnostics{{Severity: hcl.DiagError}})
 	}
-	r.Errorf(hcl.Range{}, "e", "d")
-	r.HCL(hcl.Diagnostics{{Severity: hcl.DiagError}})
-	if len(r.List) != MaxFindings {
-		t.Errorf("%d findings, want %d", len(r.List), MaxFindings)
+	for name, rounds := range map[string][]func(*Reporter){
+		"warnings first": {warn, fail}, "errors first": {fail, warn},
+	} {
+		r := &Reporter{}
+		for _, add := range rounds {
+			for range MaxFindings {
+				add(r)
+			}
+		}
+		if got := count(r); got != most {
+			t.Errorf("%s: %s, want %s", name, got, most)
+		}
+	}
+	for name, add := range map[string]func(*Reporter){
+		"Errorf": func(r *Reporter) { r.Errorf(hcl.Range{}, "e", "d") },
+		"HCL":    func(r *Reporter) { r.HCL(hcl.Diagnostics{{Severity: hcl.DiagWarning}, {Severity: hcl.DiagError}}) },
+	} {
+		r := &Reporter{}
+		for range MaxFindings {
+			r.Warnf(hcl.Range{}, "w", "d")
+		}
+		if add(r); !r.Finish().HasErrors() {
+			t.Errorf("%s: the error after %d warnings is lost", name, MaxFindings)
+		}
 	}
 }
 
