@@ -59,7 +59,8 @@ func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, er
 }
 
 // CheckRestart returns the error with which Restart would refuse the new run now; nil = Restart
-// would accept the run. It writes nothing. The answer may change at any time: for example, another
+// would accept the run. If another run holds the unique key of the new run, the error is a
+// *refusal.KeyError, also if Restart would return that run with Exists set. It writes nothing. The answer may change at any time: for example, another
 // run may take the last place that a limit allows.
 func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
 	request, err := r.prepare(ctx, cfg)

@@ -71,6 +71,98 @@ func TestViewShowsTheKeyOfEachCall(t *testing.T) {
 	}
 }
 
+// A fact about a verb, a signal or a takeover says whether the run rests afterwards: whether it needs
+// a person, or has ended.
+func TestFactsSayThatARunRests(t *testing.T) {
+	last := func(p *play, kind story.FactKind, want string) {
+		t.Helper()
+		var f story.Fact
+		for _, x := range p.facts {
+			if x.Kind == kind {
+				f = x
+			}
+		}
+		if f.Kind != kind || f.Rest != want {
+			t.Errorf("got %+v, want a %s with Rest %q", f, kind, want)
+		}
+	}
+	p := start(t, flow(do("a", tries(1)), do("b", tries(1)), manual), "do a", "do b")
+	p.event(machine.PauseRequested{By: "ann"})
+	last(p, story.FactVerb, "")
+	p.event(machine.ResumeRequested{By: "ann"})
+	p.permanent("a", "declined", "alert parked").is("parked")
+	p.ok("b").is("parked")
+	p.event(machine.ResumeRequested{By: "ann"}).refused("the run is parked")
+	p.event(machine.Refused{Verb: "resume", By: "ann", Reason: "the run is not paused"})
+	last(p, story.FactVerb, "parked")
+	p.event(machine.TakenOver{By: 2, From: 1})
+	last(p, story.FactRunTakenOver, "parked")
+	p.event(machine.RetryRequested{By: "ann"}, "do a").is("running")
+	last(p, story.FactVerb, "")
+}
+
+// The undo that ran before attempt 2 is shown without a key, because the node has another key now.
+// Its key is not the key of the undo that may follow later.
+func TestViewOfAnUndoBeforeAnotherAttempt(t *testing.T) {
+	p := start(t, flow(do("a", undoByKey, undoFirst, tries(2))), "do a")
+	p.unknown("a", "agent_lost")
+	p.wait(second(1), "undo a")
+	sent := p.call("a", 0)
+	if v := p.view("a"); v.Calls[1].Key != sent.IdempotencyKey || v.Calls[1].Purpose != story.PurposeUndo {
+		t.Errorf("while the undo runs: got %+v, sent %q", v.Calls[1], sent.IdempotencyKey)
+	}
+	p.ok("a", "do a")
+	v := p.view("a")
+	if v.UndoKey == sent.IdempotencyKey || v.UndoKey == "" {
+		t.Errorf("got the undo key %q, and the first undo had %q", v.UndoKey, sent.IdempotencyKey)
+	}
+	for i, want := range []string{"", "", p.lastKey("a")} {
+		if got := v.Calls[i]; got.Key != want {
+			t.Errorf("call %d (%s): got key %q, want %q", got.Call, got.Purpose, got.Key, want)
+		}
+	}
+	business := func(s *spec) { s.IdempotencyKey = func(*dsl.Scope) (string, error) { return "order-7", nil } }
+	p = start(t, flow(do("a", undoByKey, undoFirst, tries(2), business)), "do a")
+	p.unknown("a", "agent_lost")
+	p.wait(second(1), "undo a")
+	p.ok("a", "do a")
+	for i, want := range []string{"order-7", "order-7:undo", "order-7"} {
+		if got := p.view("a").Calls[i]; got.Key != want {
+			t.Errorf("call %d (%s): got key %q, want %q", got.Call, got.Purpose, got.Key, want)
+		}
+	}
+}
+
+// The deadline of a for_each step holds for each of its instances, so the facts and the views of an
+// instance show it.
+func TestInstancesShowTheDeadlineOfTheirStep(t *testing.T) {
+	p := start(t, flow(do("a", each("k", "l"), deadline(second(50)), undoDeadline(second(700)), tries(2)), do("b", after("a"))), "do a[k]", "do a[l]")
+	by := noon.Add(second(50))
+	if f := p.told(story.FactAttemptStarted, `a["k"]`)[0]; !f.StepDeadline.Equal(by) {
+		t.Errorf("started: got %v", f.StepDeadline)
+	}
+	p.now = p.now.Add(second(1))
+	p.fail("a[k]", "flaky")
+	for _, kind := range []story.FactKind{story.FactAttemptFinished, story.FactRetryScheduled} {
+		if f := p.told(kind, `a["k"]`)[0]; !f.StepDeadline.Equal(by) {
+			t.Errorf("%s: got %v", kind, f.StepDeadline)
+		}
+	}
+	for _, name := range []string{"a", "a[k]", "a[l]"} {
+		if v := p.view(name); !v.Deadline.Equal(by) {
+			t.Errorf("view of %s: got %v", name, v.Deadline)
+		}
+	}
+	p.wait(second(1), "do a[k]")
+	p.ok("a[k]")
+	p.ok("a[l]", "do b")
+	p.fail("b", "declined", "undo a[k]", "undo a[l]")
+	starts := p.told(story.FactAttemptStarted, `a["k"]`)
+	if f := starts[len(starts)-1]; !f.Undo || !f.StepDeadline.IsZero() || !f.UndoDeadline.Equal(p.now.Add(second(700))) {
+		t.Errorf("undo: got %v and %v", f.StepDeadline, f.UndoDeadline)
+	}
+}
+
 // The deadline told with an attempt is that of its own direction, also after
 // the run has turned.
 func TestFactsTellTheDeadlineOfTheDirection(t *testing.T) {

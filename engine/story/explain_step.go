@@ -66,11 +66,7 @@ func (x *explainer) wait(n *model.Node, name string) string {
 		return fmt.Sprintf("%s waits until %s.", name, x.when(n.Fwd.Until))
 	}
 	text := fmt.Sprintf("%s waits for signal %s%s", name, strings.Join(names, " or "), x.within(n))
-	limit := n.Fwd.Deadline
-	if n.Item {
-		limit = x.s.Nodes()[n.Step].Fwd.Deadline
-	}
-	if limit != 0 {
+	if limit := stepDeadline(x.s.Nodes(), n); limit != 0 {
 		text += ", until " + x.when(limit)
 	}
 	return fmt.Sprintf("%s: engine signal %s %s --data JSON.", text, x.run(), word(names[0]))

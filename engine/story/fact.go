@@ -66,6 +66,10 @@ type Fact struct {
 	// started the run.
 	By      string
 	Unowned bool // run_taken_over: the run had no owner before
+	// In a fact about a verb or a signal, in run_taken_over and in run_admitted: the status of the
+	// run after this record, if the run then needs a person or has ended; "" = neither. A refused
+	// verb, for example, leaves a parked run parked.
+	Rest string
 	// In a fact about a verb or a signal: id of the message with which it reached the run; 0 = it
 	// came without a message.
 	Ask int64
@@ -73,7 +77,7 @@ type Fact struct {
 	// Deadlines; zero = none. The facts attempt_started, attempt_finished, step_held,
 	// retry_scheduled and wait_started have StepDeadline, or UndoDeadline if they are about an
 	// undo. The fact undo_started has UndoDeadline, too. In a fact about an instance, StepDeadline
-	// is zero, because its for_each step has the deadline.
+	// is the deadline of its for_each step.
 	StepDeadline         time.Time
 	UndoDeadline         time.Time
 	RunDeadline          time.Time // run_created: deadline of the run

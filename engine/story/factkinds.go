@@ -24,7 +24,7 @@ func NewFactKinds(kinds ...FactKind) FactKinds {
 	for _, k := range kinds {
 		bit := slices.Index(allFacts, k)
 		if bit < 0 {
-			panic("machine: no kind of facts: " + string(k))
+			panic("story: no kind of facts: " + string(k))
 		}
 		s.bits |= 1 << bit
 	}

@@ -75,9 +75,10 @@ type factWriter struct {
 	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	// The last result of the method `instances`: `each` is the index of the step plus 1, and
-	// `among` is the number of instances of this step.
+	// The last result of the method `step`: `each` is the index of the for_each step plus 1, `among`
+	// is the number of its instances, and `limit` is its deadline.
 	each, among int
+	limit       model.Instant
 }
 
 type pair struct {
@@ -124,11 +125,11 @@ func (t *factWriter) heads() {
 		t.started(ev)
 	case machine.TakenOver:
 		if !t.skips(FactRunTakenOver) {
-			t.add(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
+			t.add(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0, Rest: t.rest()})
 		}
 	case machine.SlotsFreed:
 		if ev.Admitted && !t.skips(FactRunAdmitted) {
-			f := Fact{Kind: FactRunAdmitted}
+			f := Fact{Kind: FactRunAdmitted, Rest: t.rest()}
 			if t.after().Line.Limit == 0 { // the run waited only for its unique key
 				f.Message = "its unique key is free"
 			}
@@ -154,12 +155,12 @@ func (t *factWriter) heads() {
 		if !t.skips(FactSignalReceived) {
 			t.add(Fact{
 				Kind: FactSignalReceived, Signal: ev.Name, Known: t.c.Knows(ev.ID),
-				Code: ev.Fail, Message: ev.Reason, By: ev.By, Ask: ev.Ask,
+				Code: ev.Fail, Message: ev.Reason, By: ev.By, Ask: ev.Ask, Rest: t.rest(),
 			})
 		}
 	case machine.Refused:
 		if !t.skips(FactVerb) {
-			t.add(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
+			t.add(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask, Rest: t.rest()})
 		}
 	case machine.AttemptProgress:
 		if !t.skips(FactAttemptProgress) {
@@ -179,15 +180,24 @@ func (t *factWriter) started(ev machine.Started) {
 	}
 	for k := range ev.Signals {
 		if s := &ev.Signals[k]; !t.skips(FactSignalReceived) {
-			t.add(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By})
+			t.add(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By, Rest: t.rest()})
 		}
 	}
 }
 
 func (t *factWriter) verb(verb, step, by, reason string, ask int64) {
 	if !t.skips(FactVerb) {
-		t.add(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask})
+		t.add(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask, Rest: t.rest()})
 	}
+}
+
+// rest returns the value of Fact.Rest: the status of the run after the record, if the run then
+// needs a person or has ended; otherwise "".
+func (t *factWriter) rest() string {
+	if s := t.after().State; s.NeedsHuman() || s.Final() {
+		return s.String()
+	}
+	return ""
 }
 
 // progress adds the fact about a checkpoint or heartbeat of a running attempt.
@@ -312,16 +322,21 @@ func (t *factWriter) attemptFact(p pair, a *model.Attempt) Fact {
 		Step: t.name(p), Action: model.ActionName(t.wf, p.now, a.Kind), Purpose: purposeOf(a.Kind), Undo: p.now.Undoes(a),
 		Attempt: int(a.Number), Of: t.allowed(p.now, a.Kind), CompleteBy: a.CompleteBy.Time(), Among: t.instances(p.now),
 	}
-	f.deadline(p.now)
+	t.deadline(&f, p.now)
 	return f
 }
 
 // deadline sets the field UndoDeadline of a fact about an undo, and the field StepDeadline of any
-// other fact. The parameter `n` is the node of the fact.
-func (f *Fact) deadline(n *model.Node) {
-	if f.Undo {
+// other fact. The parameter `n` is the node of the fact. For an instance, StepDeadline is the
+// deadline of its for_each step.
+func (t *factWriter) deadline(f *Fact, n *model.Node) {
+	switch {
+	case f.Undo:
 		f.UndoDeadline = n.Und.Deadline.Time()
-	} else {
+	case n.Item:
+		t.step(int(n.Step))
+		f.StepDeadline = t.limit.Time()
+	default:
 		f.StepDeadline = n.Fwd.Deadline.Time()
 	}
 }
@@ -413,7 +428,7 @@ func (t *factWriter) turns() {
 		t.add(f)
 	}
 	if a.Overdue && !b.Overdue && !a.Parked && !t.skips(FactVerb) {
-		t.add(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
+		t.add(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed", Rest: t.rest()})
 	}
 }
 
@@ -448,13 +463,13 @@ func (t *factWriter) beginnings(p pair) {
 	if p.now.Queue != 0 && p.now.Hold > 0 && int(p.now.Hold) <= len(t.after().Holds) && (p.old.Queue == 0 || p.old.Hold != p.now.Hold) && !t.skips(FactStepHeld) {
 		h := t.after().Holds[p.now.Hold-1]
 		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.Agent, Until: h.Until.Time(), Message: h.Why, Among: t.instances(p.now)}
-		f.deadline(p.now)
+		t.deadline(&f, p.now)
 		t.add(f)
 	}
 	if p.now.Waits() && (!p.old.Waits() || p.now.Loop != p.old.Loop) && !t.skips(FactWaitStarted) {
 		f := Fact{Kind: FactWaitStarted, Step: t.name(p), Until: p.now.Track().Until.Time(), Awaits: awaited(p.now), Among: t.instances(p.now)}
 		t.iteration(&f, p.now, p.now.Loop.Iteration)
-		f.deadline(p.now)
+		t.deadline(&f, p.now)
 		t.add(f)
 	}
 	t.pause(p, undo)
@@ -475,7 +490,7 @@ func (t *factWriter) pause(p pair, undo bool) {
 		case f.Purpose != PurposeLookup:
 			f.Attempt, f.Of = int(track.Attempt)+1, t.allowed(p.now, track.Kind)
 		}
-		f.deadline(p.now)
+		t.deadline(&f, p.now)
 		t.add(f)
 	}
 }
@@ -488,33 +503,37 @@ func awaited(n *model.Node) []string {
 	return strings.Split(n.Signal.Awaits, "\n")
 }
 
-// instances returns the number of instances of the for_each step to which a node belongs. The
-// instances of a step follow each other in a record, so the factWriter keeps the last result.
-// Without that, the time would grow with the square of the number of instances.
+// instances returns the number of instances of the for_each step to which a node belongs.
 func (t *factWriter) instances(n *model.Node) int {
 	switch {
 	case n.Expanded:
 		return n.Count
 	case !n.Item:
 		return 0
-	case t.each != int(n.Step)+1:
-		t.each, t.among = int(n.Step)+1, t.counted(int(n.Step))
 	}
+	t.step(int(n.Step))
 	return t.among
 }
 
-// counted returns the number of instances that a for_each step has in the state after the record
-// of the factWriter was applied.
-func (t *factWriter) counted(step int) int {
+// step sets the fields `among` and `limit` for a for_each step, as they are after the record. The
+// parameter `i` is the index of the step. The instances of a step follow each other in a record, so
+// the factWriter keeps the last result. Without that, the time would grow with the square of the
+// number of instances.
+func (t *factWriter) step(i int) {
+	if t.each == i+1 {
+		return
+	}
+	t.each, t.among, t.limit = i+1, 0, 0
 	for k := range t.c.Len() {
-		if i, _, now := t.c.Node(k); i == step {
-			return now.Count
+		if changed, _, now := t.c.Node(k); changed == i {
+			t.among, t.limit = now.Count, now.Fwd.Deadline
+			return
 		}
 	}
-	if step < len(t.c.Nodes()) {
-		return t.c.Nodes()[step].Count
+	if i < len(t.c.Nodes()) {
+		n := t.c.Nodes()[i]
+		t.among, t.limit = n.Count, n.Fwd.Deadline
 	}
-	return 0
 }
 
 // waiting returns the name of the node that waits for an agent. For a for_each step, that is

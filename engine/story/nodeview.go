@@ -42,8 +42,7 @@ type NodeView struct {
 	StartedAt  time.Time // start of the first attempt or of the wait; zero = not started
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the calls in flight; zero = no call is in flight
-	// Deadline of the step; zero = no deadline, or the node is an instance: its step has the
-	// deadline.
+	// Deadline of the step; zero = no deadline. An instance has the deadline of its step.
 	Deadline time.Time
 	// Time at which the node continues, if it is in backoff, is held, or waits for a time. Zero =
 	// not known, or the node does not wait.
@@ -95,13 +94,16 @@ type CallView struct {
 }
 
 // keyOf returns the idempotency key with which an attempt was sent. It returns "" if the key of the
-// attempt is not known any more. This is so if the step has another key now, after a retry with a
-// new key or an undo_first. It is also so if the attempt belongs to an earlier iteration of a loop.
+// attempt is not known any more. This is so if the step has other keys now, after a retry with a
+// new key or an undo_first. It is also so if the attempt is no undo, and belongs to an earlier
+// iteration of a loop. The undo of a step has the same key in all iterations.
 func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 	switch {
+	case a.Gen != n.Gen && n.BizKey == "":
+		return ""
 	case a.Kind == model.CallUndo || a.Kind == model.CallUndoLookup:
 		return v.UndoKey
-	case a.Gen != n.Gen && n.BizKey == "", a.Call <= n.Loop.Calls:
+	case a.Call <= n.Loop.Calls:
 		return ""
 	}
 	return v.IdempotencyKey
@@ -131,7 +133,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		Node: i, Step: n.Of(), Name: model.NodeName(wf, i, n), Key: n.Key, Count: 1,
 		State: n.Shown(), Forward: n.State, Effect: n.Effect(), Action: model.ActionName(wf, n, model.CallDo),
 		Attempt: int(t.Attempt), Attempts: int(n.Fwd.Total), Failures: int(n.Fwd.Failures + n.Und.Failures),
-		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: n.Fwd.Deadline.Time(),
+		StartedAt: n.Fwd.Began.Time(), FinishedAt: n.Fwd.Ended.Time(), Deadline: stepDeadline(s.Nodes(), n).Time(),
 		Code: n.Fwd.Code(), Message: n.Fwd.Message(), Data: n.Data.V,
 		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
 		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
@@ -183,6 +185,15 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		})
 	}
 	return v
+}
+
+// stepDeadline returns the deadline of a node's step; 0 = none. The state of an instance contains no
+// deadline, because its step has the deadline. The parameter `nodes` holds all nodes of the run.
+func stepDeadline(nodes []*model.Node, n *model.Node) model.Instant {
+	if n.Item {
+		return nodes[n.Step].Fwd.Deadline
+	}
+	return n.Fwd.Deadline
 }
 
 // Outputs returns the run's outputs. It returns nil if the run has not succeeded.

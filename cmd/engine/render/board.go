@@ -190,7 +190,7 @@ func (b *board) apply(f story.Fact) {
 		b.status, b.outputs = f.Status, f.Outputs
 		return
 	case story.FactVerb, story.FactRunTakenOver, story.FactSignalReceived, story.FactRunAdmitted:
-		b.status = ""
+		b.status = f.Rest // the fact may leave the run as it was: parked, for example
 		return
 	}
 	if f.Step == "" {

@@ -152,6 +152,36 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// A verb, a signal or a takeover that leaves a run parked does not hide that the run needs a person.
+func TestTerminalStaysParked(t *testing.T) {
+	for name, f := range map[string]story.Fact{
+		"refused verb":  {Kind: story.FactVerb, Status: "refused", Code: "resume", Message: "the run is not paused"},
+		"accepted verb": {Kind: story.FactVerb, Status: "accepted", Code: "settle", Step: "s"},
+		"signal":        {Kind: story.FactSignalReceived, Signal: "go"},
+		"takeover":      {Kind: story.FactRunTakenOver},
+	} {
+		t.Run(name, func(t *testing.T) {
+			screen := newScreen(100, 8)
+			v := render.NewTerminal(screen, render.TerminalOptions{Size: func() (int, int) { return 100, 8 }})
+			v.Begin(render.Story{Run: "r", Workflow: "w", Steps: []render.StepInfo{{Name: "s", Action: "mock.call"}}})
+			v.Facts(1, []story.Fact{{Kind: story.FactRunParked, At: at(1), Status: "parked", Step: "s", Code: "declined"}})
+			f.At, f.Rest = at(2), "parked"
+			v.Facts(2, []story.Fact{f})
+			v.Tick(at(3))
+			if text := screen.shown(); !strings.Contains(text, "Run parked") {
+				t.Errorf("the screen does not say that the run needs a person:\n%s", text)
+			}
+			f.Rest = ""
+			v.Facts(3, []story.Fact{f})
+			v.Tick(at(4))
+			if text := screen.shown(); strings.Contains(text, "Run parked") {
+				t.Errorf("the screen says that a run needs a person which continues:\n%s", text)
+			}
+			v.End()
+		})
+	}
+}
+
 // A run of more steps than the screen has lines: what has ended scrolls up
 // once, in order, and no line is lost or drawn twice.
 func TestTerminalScrolls(t *testing.T) {

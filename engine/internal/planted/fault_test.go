@@ -43,4 +43,5 @@ var areas = map[string][]fault{
 	"selects":  selectsFaults,
 	"children": childrenFaults,
 	"capacity": capacityFaults,
+	"views":    viewFaults,
 }

@@ -58,6 +58,25 @@ func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, na
 	return HeldBy(ctx, s, names.Workflow, names.Key, res)
 }
 
+// keyTaken returns a *refusal.KeyError if a run holds the key now, or if an open run waits for it.
+// The parameter `key` is "" if the workflow has no unique key.
+func keyTaken(ctx context.Context, s store.Store, workflow, key string) error {
+	g, err := goals.Find(ctx, s, workflow, key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("ask which run holds the unique key: %w", err)
+	case !g.Held():
+		return nil
+	}
+	e := &refusal.KeyError{Workflow: workflow, Key: key, Run: g.Name, Gone: g.Gone, State: g.State, Ever: g.KeyScope.Scope == naming.ScopeEver}
+	if g.RunState.Final() && g.State == goals.Open { // the run in g.Next waits, and gets the key next
+		e.Run, e.Gone = g.NextName, false
+	}
+	return e
+}
+
 // HeldBy returns the error for a submission whose key is held by another run.
 func HeldBy(ctx context.Context, s store.Store, workflow, key string, res store.Submitted) error {
 	e := &refusal.KeyError{Workflow: workflow, Key: key, Run: res.Name, Gone: res.Gone}

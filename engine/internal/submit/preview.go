@@ -11,8 +11,10 @@ import (
 )
 
 // Preview returns an error with which a submission would be refused now, and writes nothing. It
-// evaluates the limit, the unique key, the checks and the deadline of the run. If the limit has no
-// place, and the workflow says when_full = "reject", it returns the same error as a submission.
+// evaluates the limit, the unique key, the checks and the deadline of the run. If another run holds
+// the unique key, it returns a *refusal.KeyError, also if a submission would attach to that run. If
+// the limit has no place, and the workflow says when_full = "reject", it returns the same error as
+// a submission.
 func Preview(ctx context.Context, s store.Store, r Request) error {
 	wf := r.flow()
 	l, err := lineOf(wf, r.Vars, r.Priority)
@@ -21,6 +23,9 @@ func Preview(ctx context.Context, s store.Store, r Request) error {
 	}
 	st := &owner.Start{Flow: wf, Names: r.names(), Line: l}
 	if _, err := New(Config{Store: s}).AssignID(r, st, time.Now()); err != nil {
+		return err
+	}
+	if err := keyTaken(ctx, s, wf.Name, st.Names.Key); err != nil {
 		return err
 	}
 	if l.Limit == 0 || !wf.Concurrency.Reject {

@@ -78,7 +78,7 @@ func (s *faultStore) Retained(ctx context.Context) (status.RunID, error) {
 func (s *faultStore) resealer() (rekey.Resealer, error) {
 	r, ok := rekey.Of(s.Full)
 	if !ok {
-		return nil, errors.New("pointed: the store does not seal data again")
+		return nil, errors.New("faultpoints: the store does not seal data again")
 	}
 	return r, nil
 }

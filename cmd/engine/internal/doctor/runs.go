@@ -130,19 +130,19 @@ func (c *checkup) leases(ctx context.Context) error {
 	return nil
 }
 
-// runs reports how many runs need attention. `engine list --status attention` lists these runs, but
-// it leaves out notifications that are parked or whose undo failed.
+// runs reports how many runs need attention. `engine list --status attention` lists the same runs:
+// notifications are left out.
 func (c *checkup) runs(ctx context.Context) error {
-	filter := store.RunFilter{States: history.AttentionStates(), Limit: maxOpenLooked}
-	found, err := c.s.Store.Runs(ctx, filter)
+	selected := history.Selection{RunFilter: store.RunFilter{States: history.AttentionStates(), Limit: maxOpenLooked}}
+	found, err := history.Listed(ctx, c.s, selected)
 	if err != nil {
 		return c.s.Wrap("list runs that need attention", err)
 	}
-	if found, err = history.WithOverdue(ctx, c.s, filter, found); err != nil {
+	if found, err = history.WithOverdue(ctx, c.s, selected, found); err != nil {
 		return err
 	}
 	own := len(found)
-	if found, _, err = history.WithParents(ctx, c.s, filter, found); err != nil {
+	if found, _, err = history.WithParents(ctx, c.s, selected, found); err != nil {
 		return err
 	}
 	if n := len(found); n > 0 { // the newest run comes first

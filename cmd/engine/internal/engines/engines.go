@@ -2,10 +2,9 @@ package engines
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/process"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
@@ -20,8 +19,8 @@ type Settings struct {
 	Observer engine.Observer // nil = none
 	// Replies sends replies to webhooks; nil = the engine sends none.
 	Replies engine.ReplySender
-	// Options are the options of the engine. If Address is "", NewNode sets it to HOST:PID. If
-	// Writers is 0 and the state is embedded, NewNode sets it to 1.
+	// Options are the options of the engine. If Address is "", NewNode sets it to process.Name.
+	// If Writers is 0 and the state is embedded, NewNode sets it to 1.
 	Options engine.Options
 }
 
@@ -29,7 +28,7 @@ type Settings struct {
 // `pool`.
 func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Settings) (*engine.Node, error) {
 	if p.Options.Address == "" {
-		p.Options.Address = ProcessName()
+		p.Options.Address = process.Name()
 	}
 	if p.Options.Writers == 0 && s.Postgres == "" {
 		p.Options.Writers = 1
@@ -42,7 +41,7 @@ func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Settings) (*en
 
 // Visitor returns the configuration of an engine for a command that calls no agents.
 func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
-	o.Address, o.Writers = ProcessName(), 1
+	o.Address, o.Writers = process.Name(), 1
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
 }
 
@@ -68,13 +67,4 @@ func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 		_ = keeper.Run(ctx) // returns only the error of ctx; `keeper` logs all other errors
 	}()
 	return func() { cancel(); <-done }
-}
-
-// ProcessName returns HOST:PID, with which people can find this process.
-func ProcessName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/process"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
@@ -37,7 +38,7 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 	if x.live, err = s.Store.Live(ctx); err != nil {
 		return s.Wrap("list engines", err)
 	}
-	x.live = slices.DeleteFunc(x.live, func(m store.Member) bool { return history.Vanished(m.Address) })
+	x.live = slices.DeleteFunc(x.live, func(m store.Member) bool { return process.Ended(m.Address) })
 	if x.owner, err = history.OwnerOf(ctx, s, row); err != nil {
 		return err
 	}

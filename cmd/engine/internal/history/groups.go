@@ -216,9 +216,10 @@ func NoticesOfGroups(ctx context.Context, s *session.Session, r *Run) error {
 const mostRuns = 3
 
 // KnowsStep returns an error if the run has no step with that name. If the run of a group has such
-// a step, the error names that run and the command line for it. The parameter `command` is the name
-// of the command, such as settle.
-func KnowsStep(ctx context.Context, s *session.Session, r *Run, step, command string) error {
+// a step, the error names that run and the whole command line for it. The parameter `command` is
+// the name of the command, such as settle. The parameter `flags` has its other flags, as they follow
+// --step on the command line.
+func KnowsStep(ctx context.Context, s *session.Session, r *Run, step, command, flags string) error {
 	unknown := r.Knows(step)
 	if unknown == nil || !r.Flow.StartsChildren() {
 		return unknown
@@ -229,7 +230,7 @@ func KnowsStep(ctx context.Context, s *session.Session, r *Run, step, command st
 	var lines []string
 	for _, group := range AllGroups(r) {
 		if group.Knows(step) == nil {
-			lines = append(lines, fmt.Sprintf("`engine %s %s --step %s`", command, Arg(group.Row), words.Quote(step)))
+			lines = append(lines, fmt.Sprintf("`%s`", words.Join(" ", "engine", command, Arg(group.Row), "--step", words.Quote(step), flags)))
 		}
 	}
 	if len(lines) == 0 {
@@ -239,7 +240,7 @@ func KnowsStep(ctx context.Context, s *session.Session, r *Run, step, command st
 	if more := len(lines) - mostRuns; more > 0 {
 		list += fmt.Sprintf(" (`engine show %s` names %s more)", Arg(r.Row), render.Count(more, "run"))
 	}
-	return cli.Failed("Step of a group", "Step %q belongs to a group, and a group has a run of its own. Use the run of the group, with the other flags as before: %s.", render.Clean(step), list)
+	return cli.Failed("Step of a group", "Step %q belongs to a group, and a group has a run of its own. Use the run of the group: %s.", render.Clean(step), list)
 }
 
 // GroupRows returns the rows of the runs of a run's groups, at any depth, but at most MaxGroups. It

@@ -38,7 +38,7 @@ func GoneText(m *store.Member) string {
 	switch {
 	case m == nil:
 		return "gone"
-	// The process of the engine has ended, although its lease has not: see Vanished.
+	// The process of the engine has ended, although its lease has not: see process.Ended.
 	case m.Left > 0:
 		return fmt.Sprintf("gone: process %s has ended", m.Address)
 	}

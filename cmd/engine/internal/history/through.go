@@ -63,12 +63,12 @@ func (t Through) Status(r store.RunRow) string {
 // a person themselves, and then reads the parents of these runs, level by level. So it reads no
 // journal, and many other runs do not make it slower.
 func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.RunRow, error) {
-	f := store.RunFilter{States: AttentionStates(), Limit: maxNeedy}
-	needy, err := s.Store.Runs(ctx, f)
+	x := Selection{RunFilter: store.RunFilter{States: AttentionStates(), Limit: maxNeedy}, Notifications: true}
+	needy, err := Listed(ctx, s, x)
 	if err != nil {
 		return nil, nil, s.Wrap("list runs that need a person", err)
 	}
-	if needy, err = WithOverdue(ctx, s, f, needy); err != nil {
+	if needy, err = WithOverdue(ctx, s, x, needy); err != nil {
 		return nil, nil, err
 	}
 	return above(ctx, s, needy)
@@ -139,9 +139,8 @@ func rowsOf(ctx context.Context, s *session.Session, below map[status.RunID][]st
 }
 
 // WithParents returns the given runs. It adds the runs that need a person because of a child run,
-// if their workflow, key and age fit the filter f. The result has at most f.Limit runs, newest
-// first.
-func WithParents(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, Through, error) {
+// if the Selection has them. The result has at most x.Limit runs, newest first.
+func WithParents(ctx context.Context, s *session.Session, x Selection, runs []store.RunRow) ([]store.RunRow, Through, error) {
 	through, parents, err := ThroughChildren(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -151,10 +150,10 @@ func WithParents(ctx context.Context, s *session.Session, f store.RunFilter, run
 		listed[r.Run] = true
 	}
 	for _, r := range parents {
-		if !listed[r.Run] && (f.Workflow == "" || r.WorkflowName == f.Workflow) && (f.Key == "" || r.Key == f.Key) && !r.CreatedAt.Before(f.Since) {
+		if !listed[r.Run] && x.has(r) {
 			runs = append(runs, r)
 		}
 	}
-	slices.SortStableFunc(runs, func(x, y store.RunRow) int { return y.CreatedAt.Compare(x.CreatedAt) })
-	return runs[:min(len(runs), f.Limit)], through, nil
+	slices.SortStableFunc(runs, func(a, b store.RunRow) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return runs[:min(len(runs), x.Limit)], through, nil
 }

@@ -159,7 +159,7 @@ func refusal(r *history.Run, plan moving.Plan) error {
 	return cli.Failed("Run cannot be moved", "Run %s keeps its definition:\n%s", render.Clean(r.Row.Name), text)
 }
 
-// write shows what the move would do with each step.
+// write shows what the move would do with each step, and with the values of variables.
 func write(a *cli.App, r *history.Run, plan moving.Plan) error {
 	if len(plan.Steps) == 0 {
 		return nil
@@ -174,7 +174,10 @@ func write(a *cli.App, r *history.Run, plan moving.Plan) error {
 	if err := table.Write(a.Stdout); err != nil {
 		return fmt.Errorf("write to stdout: %w", err)
 	}
-	return a.Print("\n")
+	if err := a.Print("\n"); err != nil {
+		return err
+	}
+	return writeVariables(a, variables(r, plan))
 }
 
 func statusOf(s moving.Step) string {
@@ -217,7 +220,7 @@ func change(s moving.Step) string {
 func oneJSON(a *cli.App, r *history.Run, plan moving.Plan) error {
 	err := a.PrintJSON(map[string]any{
 		"run": r.Row.Name, "workflow": r.Flow.Name, "can_migrate": len(plan.Refusals) == 0, "dry_run": true,
-		"steps": stepsJSON(plan), "refusals": refusalsJSON(plan),
+		"steps": stepsJSON(plan), "variables": variablesJSON(variables(r, plan)), "refusals": refusalsJSON(plan),
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/moving"
+	"github.com/saga-engine/engine/engine/refusal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -178,7 +179,7 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 		return w.problem(ctx, sub, err)
 	}
 	if sub.Exists {
-		if err := w.mine(ctx, sub); err != nil {
+		if err := w.mine(ctx, def, sub); err != nil {
 			return err
 		}
 	}
@@ -208,10 +209,19 @@ func (w *work) preview(ctx context.Context, def *dsl.Definition) error {
 		return err
 	}
 	err := engine.CheckRestart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), w.restarting(def))
-	if err != nil {
+	var held *refusal.KeyError
+	switch {
+	case errors.As(err, &held):
+		w.plan.Refusals = append(w.plan.Refusals, keyRefusal(held))
+	case err != nil:
 		w.plan.Refusals = append(w.plan.Refusals, moving.Refusal{Reason: "the new run would be refused: " + err.Error()})
 	}
 	return nil
+}
+
+// keyRefusal returns the reason that another run holds the unique key of the new run.
+func keyRefusal(held *refusal.KeyError) moving.Refusal {
+	return moving.Refusal{Reason: "the new run needs its unique key: " + held.Error()}
 }
 
 // nameTaken reports whether a run with the name in --run-id exists. If it does, nameTaken adds a
@@ -255,6 +265,7 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 	var (
 		heir    *naming.HeirError
 		refused *engine.RestartError
+		held    *refusal.KeyError
 	)
 	switch {
 	case errors.As(err, &heir):
@@ -265,6 +276,8 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 		return w.refused([]moving.Refusal{heirRefusal(name)})
 	case errors.As(err, &refused):
 		return w.refused(refused.Refusals)
+	case errors.As(err, &held):
+		return w.refused([]moving.Refusal{keyRefusal(held)})
 	case errors.Is(err, naming.ErrNoOrigin):
 		return cli.Failed("Run cannot be restarted", "Run %s was removed meanwhile. `engine apply` starts a new run.", render.Clean(w.r.Row.Name))
 	case sub.Run != 0:
@@ -275,14 +288,19 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 
 // mine is called if a run with the name or the unique key of the new run exists already. It returns
 // nil if this run is the heir of the ended run: an earlier restart has recorded it. In all other
-// cases mine returns an error.
-func (w *work) mine(ctx context.Context, sub store.Submitted) error {
+// cases mine returns an error. If the other run holds the unique key, this is the error that
+// --dry-run shows.
+func (w *work) mine(ctx context.Context, def *dsl.Definition, sub store.Submitted) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil {
 		return err
 	}
 	if heir == sub.Name {
 		return nil
+	}
+	var held *refusal.KeyError
+	if sub.Name != w.o.RunID && errors.As(engine.CheckRestart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), w.restarting(def)), &held) {
+		return w.refused([]moving.Refusal{keyRefusal(held)})
 	}
 	return cli.Failed("Run exists", "Run %s has this name or the unique key, and has not taken over the results of run %s. `engine show %s` shows that run; give the new run another name with --run-id.",
 		render.Clean(sub.Name), render.Clean(w.r.Row.Name), words.Quote(render.Clean(sub.Name)))

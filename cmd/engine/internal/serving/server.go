@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/process"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/cmd/engine/internal/starts"
 	"github.com/saga-engine/engine/engine"
@@ -55,7 +56,7 @@ func quietSignals(stops chan<- os.Signal) { signal.Stop(stops) }
 // newServer makes a server. It opens the port of --http, but starts no engine yet.
 func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Options) (*server, error) {
 	if o.Address == "" {
-		o.Address = engines.ProcessName()
+		o.Address = process.Name()
 	}
 	v := &server{o: o, s: s, log: a.Logger()}
 	v.logs = engine.NewLogKeeper(s.Store, v.log)

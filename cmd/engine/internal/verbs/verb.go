@@ -16,6 +16,8 @@ type Verb struct {
 	Name string // name of the command: cancel, pause, …
 	Run  string // the argument RUN, as the user wrote it
 	Step string // value of --step, as the user wrote it; "" = the flag is not given
+	// Flags has the other flags of a command with --step, as a part of a command line: see Given.
+	Flags string
 	// Event makes the event for the run r. It returns an error if the verb has no meaning for this
 	// run. If it returns nil and no error, there is nothing to send. The parameter `by` is the name
 	// of the person who sends the verb.
@@ -45,7 +47,7 @@ func Send(ctx context.Context, a *cli.App, v Verb) error {
 	if err != nil {
 		return err
 	}
-	if err := history.KnowsStep(ctx, s, r, v.Step, v.Name); err != nil {
+	if err := history.KnowsStep(ctx, s, r, v.Step, v.Name, v.Flags); err != nil {
 		return err
 	}
 	event, err := v.Event(ctx, s, r, Person())

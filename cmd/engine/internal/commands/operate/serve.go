@@ -42,7 +42,7 @@ is ignored.`,
 	f.IntVar(&o.ClaimBatch, "claim-batch", 0, "largest number of runs that are claimed together; 0 = 256")
 	f.Var(words.SpanOrZero(&o.ClaimInterval, 0), "claim-interval", "shortest pause between two searches for runs without an owner; 0 = the value of --scan-min")
 	f.Var(words.SpanOrZero(&o.Retention, 0), "retention", "how long runs are kept after they have finished, with their names and unique keys; 0 = for ever")
-	f.StringVar(&o.Address, "address", "", "name of this engine for people (default HOST:PID)")
+	f.StringVar(&o.Address, "address", "", "name of this engine for people (default HOST:PID#MARK)")
 	f.StringVar(&o.HTTP, "http", "off", "address for /metrics, /healthz and /readyz, such as 127.0.0.1:9464; off = none")
 	f.BoolVar(&o.RemoteHTTP, "http-allow-remote", false, "let other machines use --http; it does not ask who they are")
 	f.StringVar(&o.OnAlert, "on-alert", "", "program to run for every alert, which it reads from stdin as JSON")

@@ -39,7 +39,7 @@ a --reason. --step names one of the failed undos.`,
 			if err := verbs.CheckReason(reason, needed); err != nil {
 				return err
 			}
-			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "compensate", Run: args[0], Step: step,
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "compensate", Run: args[0], Step: step, Flags: verbs.Given(cmd),
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
 					return machine.CompensateRequested{Step: step, Retry: retry, Skip: skip, By: by, Reason: reason}, nil
 				}})

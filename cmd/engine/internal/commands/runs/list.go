@@ -17,7 +17,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/notice"
 )
 
 type listOptions struct {
@@ -77,16 +76,17 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 		return err
 	}
 	defer s.Close()
-	runs, err := pages(ctx, s, filter, o)
+	selected := history.Selection{RunFilter: filter, Notifications: o.notifications}
+	runs, err := history.Listed(ctx, s, selected)
 	if err != nil {
 		return s.Wrap("list runs", err)
 	}
 	through := history.Through{}
 	if slices.Contains(o.status, history.Attention) {
-		if runs, err = history.WithOverdue(ctx, s, filter, runs); err != nil {
+		if runs, err = history.WithOverdue(ctx, s, selected, runs); err != nil {
 			return err
 		}
-		if runs, through, err = history.WithParents(ctx, s, filter, runs); err != nil {
+		if runs, through, err = history.WithParents(ctx, s, selected, runs); err != nil {
 			return err
 		}
 	}
@@ -110,32 +110,6 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 		table.Add(r.Name, r.WorkflowName, through.Status(r), r.Key, words.Stamp(r.CreatedAt), took)
 	}
 	return table.Write(a.Stdout)
-}
-
-// pages returns the runs that a filter selects, without notifications. It reads further pages until
-// it has as many runs as the filter allows. If the user asks for notifications, pages leaves out
-// nothing. The user asks for them with --notifications, with `--trigger notify`, or with the name
-// of a workflow of notifications in --workflow.
-func pages(ctx context.Context, s *session.Session, filter store.RunFilter, o listOptions) ([]store.RunRow, error) {
-	if o.notifications || notice.Announces(o.workflow) || slices.Contains(filter.Triggers, naming.ByNotification) {
-		return s.Store.Runs(ctx, filter)
-	}
-	var out []store.RunRow
-	for most := filter.Limit; ; {
-		page, err := s.Store.Runs(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page {
-			if !notice.Announces(r.WorkflowName) && len(out) < most {
-				out = append(out, r)
-			}
-		}
-		if len(page) < filter.Limit || len(out) == most {
-			return out, nil
-		}
-		filter.Before = page[len(page)-1].Run
-	}
 }
 
 func runFilter(a *cli.App, o listOptions) (store.RunFilter, error) {

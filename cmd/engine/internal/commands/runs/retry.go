@@ -36,7 +36,7 @@ from now.`,
 			if err := verbs.CheckReason(reason, ""); err != nil {
 				return err
 			}
-			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "retry", Run: args[0], Step: step,
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "retry", Run: args[0], Step: step, Flags: verbs.Given(cmd),
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
 					return machine.RetryRequested{Step: step, NewKey: newKey, Extend: extend, By: by, Reason: reason}, nil
 				}})

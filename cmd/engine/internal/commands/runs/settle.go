@@ -35,7 +35,7 @@ Then the run continues. --reason says how you know the outcome.`,
 			if err := o.Check(cmd.Flags().Changed("output")); err != nil {
 				return err
 			}
-			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "settle", Run: args[0], Step: o.Step,
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "settle", Run: args[0], Step: o.Step, Flags: verbs.Given(cmd),
 				Event: func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error) {
 					return verbs.SettleEvent(ctx, a, s, r, o, by)
 				}})

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package history
+package process
 
 // running always returns true, because this system has no cheap way to ask whether a process
 // exists.
