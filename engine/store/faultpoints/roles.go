@@ -53,3 +53,10 @@ func (s *faultStore) Heir(ctx context.Context, run status.RunID) (status.RunID, 
 	}
 	return 0, nil
 }
+
+// Replies returns the outbox of the wrapped store; nil = the store keeps no replies. Tests inject
+// faults at Commit, which writes the replies.
+func (s *faultStore) Replies() replies.Outbox {
+	box, _ := replies.Of(s.Full)
+	return box
+}
