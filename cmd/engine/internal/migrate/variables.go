@@ -3,7 +3,6 @@ package migrate
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -98,7 +97,7 @@ func valueText(value json.RawMessage) string {
 	if value == nil {
 		return "(none)"
 	}
-	return render.Cut(render.Clean(fmt.Sprintf("%s", value)), widest)
+	return render.Cut(render.Clean(string(value)), widest)
 }
 
 // variablesJSON returns the changed variables for --json. The fields `was` and `is` are missing if
