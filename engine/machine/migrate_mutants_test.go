@@ -33,7 +33,7 @@ var moveMutants = []mutant{
 	{"a run that is being undone is moved", "../moving/plan.go",
 		"case c.run.Phase == model.PhaseUndo:", "case false:", nil},
 	{"a migration loses an early signal", "../moving/signals.go",
-		"if i < 0 || next >= 0 {", "if true {", nil},
+		"if i < 0 || next >= 0 {", "if i < 0 || next >= -1 {", nil},
 	{"a migration exposes a recorded result", "../moving/sensitive.go",
 		"if names := exposes(was, is); len(names) > 0 {", "if names := exposes(was, is); len(names) > 9 {", nil},
 	{"a migration brings a deadline that has passed", "../moving/deadline.go",

@@ -89,10 +89,14 @@ func (w *world) checkWaits() error {
 			return fmt.Errorf("%s calls no agent, and has attempts or an effect", v.Name)
 		case n.Signal.Number != 0 && numbers[n.Signal.Number]:
 			return fmt.Errorf("%s: signal %d was taken twice", v.Name, n.Signal.Number)
+		case n.Signal.Number != 0 && !fits(w.wf.Steps[n.Step], w.payloads[n.Signal.Number]):
+			return fmt.Errorf("%s has taken signal %d, whose payload has the wrong type", v.Name, n.Signal.Number)
+		case n.TimedOut && w.wf.Steps[n.Step].Wait != nil && w.wf.Steps[n.Step].Wait.Continue && v.State == status.StepFailed && n.Fwd.Code() == machine.CodeDeadlineExceeded:
+			return fmt.Errorf("%s has failed at its deadline, although on_timeout is continue", v.Name)
 		}
 		numbers[n.Signal.Number] = true
 		for _, x := range s.EarlySignals() {
-			if x.Number < n.Signal.Number && slices.Contains(strings.Split(n.Signal.Awaits, "\n"), x.Name) && (x.Fail != "" || string(x.Payload.JSON()) != `"bad"`) {
+			if x.Number < n.Signal.Number && slices.Contains(strings.Split(n.Signal.Awaits, "\n"), x.Name) && (x.Fail != "" || fits(w.wf.Steps[n.Step], string(x.Payload.JSON()))) {
 				return fmt.Errorf("%s has taken signal %d, and signal %d before it is still there", v.Name, n.Signal.Number, x.Number)
 			}
 		}
@@ -101,7 +105,7 @@ func (w *world) checkWaits() error {
 		}
 		waits++
 		for _, x := range s.EarlySignals() {
-			if slices.Contains(v.Awaits, x.Name) && (x.Fail != "" || string(x.Payload.JSON()) != `"bad"`) {
+			if slices.Contains(v.Awaits, x.Name) && (x.Fail != "" || fits(w.wf.Steps[n.Step], string(x.Payload.JSON()))) {
 				return fmt.Errorf("%s waits for signal %s, which the run has", v.Name, x.Name)
 			}
 		}
@@ -116,6 +120,16 @@ func (w *world) checkWaits() error {
 		return fmt.Errorf("the run is %s with %d of %d nodes waiting", s.Status(), r.Waits, r.Live)
 	}
 	return nil
+}
+
+// fits reports whether a wait step takes a signal with this payload. The payload "" is the one of a
+// signal with which the wait fails. A step that has become another one by a migration takes any.
+func fits(step *dsl.Step, payload string) bool {
+	if payload == "" || step.Wait == nil {
+		return true
+	}
+	_, err := step.Wait.Payload([]byte(payload))
+	return err == nil
 }
 
 func b2i(b bool) int {

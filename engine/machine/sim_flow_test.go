@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -81,9 +82,21 @@ func randomQuiet(c *chooser, i int) *spec {
 		if c.chance(40) {
 			options = append(options, goesOn)
 		}
-		return await(stepName(i), signalNames[c.n(4)], options...)
+		s := await(stepName(i), signalNames[c.n(4)], options...)
+		if c.chance(30) {
+			s.Wait.Payload = rich
+		}
+		return s
 	}
 	return value(stepName(i), options...)
+}
+
+// rich is the type of a payload that other steps may take.
+func rich(data []byte) (dsl.Value, error) {
+	if string(data) == `"poor"` {
+		return dsl.Value{}, errors.New("not what the step waits for")
+	}
+	return anyOutput(data)
 }
 
 func randomStep(c *chooser, i, n, pivotAt int) *spec {

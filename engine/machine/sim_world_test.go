@@ -49,6 +49,7 @@ type world struct {
 	sent     []machine.SignalReceived
 	taken    map[string]bool   // ids of signals that the run has taken
 	ids      map[int32]string  // ids of signals, by the number that the run gave them
+	payloads map[int32]string  // payloads of signals, by the same number; "" = the wait fails with the signal
 	wishes   map[int]time.Time // by node: before it the agent does not want to be called
 	rests    map[int]resting   // by node: before it the next iteration of a loop may not begin
 	engine   int32
@@ -85,9 +86,10 @@ const simStart = 1_000_000
 func newWorld(c *chooser) *world {
 	w := &world{
 		c: c, wf: randomFlow(c), s: machine.NewState(), now: noon, engine: 1,
-		taken:  map[string]bool{},
-		ids:    map[int32]string{},
-		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{}, rests: map[int]resting{},
+		taken:    map[string]bool{},
+		ids:      map[int32]string{},
+		payloads: map[int32]string{},
+		ledger:   map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{}, rests: map[int]resting{},
 	}
 	if c.chance(8) { // until the world heals
 		w.ceilings = machine.Ceilings{Records: 2 + c.n(30), Values: int64(100 + c.n(2000)), Checkpoints: int64(1 + c.n(300)), Instances: 1 + c.n(8)}
@@ -226,7 +228,10 @@ func (w *world) signal(name string) error {
 	w.sent = append(w.sent, ev)
 	before, final := w.s.Signals(), w.s.Status().Final()
 	again := ev.ID != "" && w.taken[ev.ID]
-	w.ids[int32(before)+1] = ev.ID
+	w.ids[int32(before)+1], w.payloads[int32(before)+1] = ev.ID, string(ev.Payload.JSON())
+	if ev.Fail != "" {
+		w.payloads[int32(before)+1] = ""
+	}
 	if err := w.deliver(ev); err != nil {
 		return err
 	}
