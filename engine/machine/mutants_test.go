@@ -285,7 +285,7 @@ func plant(t *testing.T, m mutant, dir, work string, k int) (overlay string) {
 func hunt(t *testing.T, overlay, tests string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", tests, ".")
-	cmd.Env = append(os.Environ(), "SIM_SEEDS=8000", "SIM_FROM=0", "SIM_SEED=", "SIM_BRIEF=1")
+	cmd.Env = append(os.Environ(), "SIM_SEEDS=16000", "SIM_FROM=0", "SIM_SEED=", "SIM_BRIEF=1")
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:

@@ -102,7 +102,8 @@ var mutants = []mutant{
 	{"a takeover does not send the calls for child runs again", "machine/verbs.go",
 		"if d.get(i).Open() && !d.caller().attach(i) {", "if d.get(i).Open() {", nil},
 	{"a run in line starts its steps", "machine/forward.go",
-		"if r.Awaits {\n\t\treturn\n\t}\n\td.first()", "d.first()", nil},
+		"if r.Awaits {\n\t\treturn\n\t}\n\td.first()", "d.first()", []mutant{
+			{file: "machine/decider.go", old: "d.run.Finished == 0 && !d.run.Awaits\n", new: "d.run.Finished == 0\n"}}},
 	{"a limit of open runs admits one more", "store/memory/rooms.go",
 		"if taken >= int(r.share.Limit) {", "if taken > int(r.share.Limit) {", []mutant{
 			{file: "store/memory/rooms.go", old: "if len(holders) >= int(p.Limit) ||", new: "if len(holders) > int(p.Limit) ||"}}},
