@@ -15,6 +15,12 @@ var childrenFaults = []fault{
 		by: catches("engine/internal/children", "^TestCallSubmitsItsChild$"),
 	},
 	{
+		name: "a cancel goes down to child runs",
+		in:   "engine/internal/children.(*waiter).early",
+		old:  "err = w.cancel(ctx, child, state)", new: "err = nil",
+		by: catches("engine", "^TestPivotOfAChildThatIsCancelled$"),
+	},
+	{
 		name: "how a child run has ended is used once: it may have been undone since",
 		in:   "engine/internal/children.(*waiter).take",
 		old:  "w.end = nil", new: "_ = w",

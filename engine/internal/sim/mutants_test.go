@@ -28,7 +28,7 @@ var mutants = []mutant{
 	{"an error of the store counts as a commit", "internal/commit/commit.go",
 		"outcomes, err := w.store.Commit(ctx, batch)\n", "outcomes, err := w.store.Commit(ctx, batch)\n\t\tif err != nil && !errors.Is(err, store.ErrFenced) && ctx.Err() == nil {\n\t\t\toutcomes, err = make([]store.Outcome, len(batch)), nil\n\t\t\tfor i := range outcomes {\n\t\t\t\toutcomes[i].Landed = true\n\t\t\t}\n\t\t}\n", nil},
 	{"calls are made before the commit", "internal/owner/run.go",
-		"r.commit = f\n\tfor _, e :=", "r.commit = f\n\tfor _, c := range f.commands {\n\t\tif inv, ok := c.(machine.Invoke); ok {\n\t\t\tsh.s.n.Calls.StartCall(r.callSpec(inv, sh.s.capacity))\n\t\t}\n\t}\n\tfor _, e :=", nil},
+		"r.commit = f\n\tfor _, e :=", "r.commit = f\n\tfor _, c := range f.commands {\n\t\tif inv, ok := c.(machine.Invoke); ok {\n\t\t\tsh.s.n.Calls.StartCall(r.callSpec(inv, sh.s.capacity, f.sendBy(r.specs[inv.Agent])))\n\t\t}\n\t}\n\tfor _, e :=", nil},
 	{"the process's clock is believed", "internal/owner/decision.go",
 		"at := decidedAt(r.state, d, now.Store)\n", "at := decidedAt(r.state, d, now.Local)\n", nil},
 	{"a late answer counts as in time", "internal/owner/delivery.go",
@@ -91,8 +91,6 @@ var mutants = []mutant{
 	{"an engine that lapsed does not join again", "internal/cluster/lease.go",
 		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn store.Tick{}, err", "if overFor(err) {\n\t\treturn store.Tick{}, err", nil},
 	// Families, notifications and limits over all engines.
-	{"a cancel does not go down to child runs", "internal/children/step.go",
-		"err = w.cancel(ctx, child, state)", "err = nil", nil},
 	{"a child that has succeeded is not undone with its parent", "internal/children/step.go",
 		"case e.status != status.RunSucceeded:", "case e.status.Final():", nil},
 	{"an undo ends before its child run is undone", "internal/children/step.go",
