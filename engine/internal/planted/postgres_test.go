@@ -213,7 +213,7 @@ var postgresFaults = []fault{
 		name: "a message whose answer was lost is not posted twice",
 		in:   "engine/store/postgres.(*inbox).once",
 		old:  "case committed:",
-		new:  "case committed && try > giveUp:",
+		new:  "case committed && try > maxTries:",
 		by:   catches("engine/store/postgres", "^TestOutcomeUnknown$"),
 	},
 	{
