@@ -237,7 +237,7 @@ func TestPivots(t *testing.T) {
 		{"a step after it that is caught", z("echo.once", "catch { errors = [\"*\"] }"), nil},
 		{"a step after it that is caught for one code", z("echo.call", "catch { errors = [\"timeout\"] }"), tooLate("")},
 		{"a step after it that may be caught", anyOf + z("echo.call", "catch { errors = [var.x ? \"*\" : \"a\"] }"), tooLate("")},
-		{"a step after it that is caught beside a code of the run", anyOf + z("echo.call", "catch { errors = [var.c, \"*\"] }"), nil},
+		{"a step after it that catches everything and one more code", anyOf + z("echo.call", "catch { errors = [var.c, \"*\"] }"), nil},
 		{"a step after it that is caught through a local", anyOf + z("echo.call", "catch { errors = local.all }"), nil},
 		{"a step after it that is caught by a constant condition", anyOf + z("echo.call", "catch { errors = [true ? \"*\" : \"a\"] }"), nil},
 		{"a step after it whose list of codes only mentions all", anyOf + z("echo.call", "catch { errors = [replace(\"*\", \"*\", \"a\")] }"), tooLate("")},

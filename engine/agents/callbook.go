@@ -150,7 +150,7 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 // progress, and then calls that have ended. It returns at most one call for each run, and calls for
 // at most maxPrinted runs. If the line may belong to several calls of one run, the returned call of
 // this run names no step. The result `scrub` is a function that removes three kinds of secrets from
-// the line: the given secrets, those of all calls to which the line may belong, and those of calls
+// the line: the given secrets, the secrets of all calls to which the line may belong, and of calls
 // that ended in the last minute. If some of these secrets may not be known any more, `scrub`
 // replaces the whole line with notShown.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {

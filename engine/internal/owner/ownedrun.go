@@ -52,7 +52,7 @@ type ownedRun struct {
 	fence int32
 	bound time.Time    // next_check of the run in the store: the time at which an engine must look at the run
 	facts int          // number of facts of the run so far, of all kinds
-	link  journal.Link // tag and checksum of the run's latest journal rows; those of the next row depend on them
+	link  journal.Link // data of the run's latest journal rows, from which the tag or checksum of the next row is computed
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut

@@ -63,7 +63,7 @@ var admitFaults = []fault{
 		by: catches("engine/store/postgres", "^TestSeveralChecks$"),
 	},
 	{
-		name: "the tables of a check are read without those of the other checks",
+		name: "the tables of each check are read separately",
 		in:   "engine/store/postgres/admission.savepointBack",
 		old:  "ROLLBACK TO SAVEPOINT usages", new: "SAVEPOINT usages",
 		by: catches("engine/store/postgres", "^TestSeveralChecks$"),

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// An SQL statement cannot name the schema of an operator as easily as that of a function. So a role
+// An SQL statement can hardly name the schema of an operator, unlike the schema of a function. So a role
 // that may create operators in the schema public could make the engine call its function, in a
 // session with the usual search path: behind a pooler. The server prefers an operator of pg_catalog
 // if it exists for exactly the types of both operands. So all statements use only such operators.
